@@ -1,4 +1,4 @@
-//! Python objects that a message is made into: without memory for one, an error. PyO3's own
+//! Creates Python objects that hold a message. Out of memory is an error here; PyO3's own
 //! constructors panic.
 //!
 //! The buffer protocol, both ways: kernel bytes for Python, and Python bytes for the kernel.
@@ -24,14 +24,14 @@ use crate::spare::Lent;
 #[inline]
 pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
     let (start, length) = (content.as_ptr().cast(), content.len().cast_signed());
-    // SAFETY: the interpreter is held (`py`). It copies as many bytes from there as there are, and
-    // returns an object that is new, or null.
+    // SAFETY: this thread is attached to the interpreter (`py`). The call copies `length` bytes
+    // from `content`, and returns a new reference, or null.
     let made = unsafe {
         let object = ffi::PyBytes_FromStringAndSize(start, length);
         Bound::from_owned_ptr_or_opt(py, object)
     };
     match made {
-        // SAFETY: the interpreter made it as bytes.
+        // SAFETY: the object was created as `bytes`.
         Some(object) => Ok(unsafe { object.cast_into_unchecked() }),
         None => Err(no_memory(py, content.len())),
     }
@@ -40,7 +40,8 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound
 /// An integer as a Python object.
 #[inline]
 pub fn int(py: Python<'_>, number: i64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: the interpreter is held (`py`), and returns an object that is new, or null after an error.
+    // SAFETY: this thread is attached to the interpreter (`py`); the call returns a new reference,
+    // or null after an error.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(number)) }
 }
 
@@ -54,18 +55,18 @@ pub fn float(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
 /// An empty list.
 #[inline]
 pub fn empty_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    // SAFETY: as for `int`; what is new is a list.
+    // SAFETY: as for `int`; the new object is a list.
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyList_New(0))?.cast_into_unchecked()) }
 }
 
 /// An empty dict.
 #[inline]
 pub fn empty_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    // SAFETY: as for `int`; what is new is a dict.
+    // SAFETY: as for `int`; the new object is a dict.
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
 }
 
-/// Where the objects of a class keep attributes that each have a slot, as `__slots__` make them.
+/// The slots of a class's objects for certain attributes, as declared by `__slots__`.
 pub struct Slots {
     new: ffi::newfunc,
     slots: Vec<Slot>,
@@ -74,12 +75,12 @@ pub struct Slots {
 struct Slot {
     descriptor: Py<PyAny>,
     set: ffi::descrsetfunc,
-    /// Where in an object it is, in bytes.
+    /// Its offset in an object, in bytes; None if unknown.
     offset: Option<usize>,
 }
 
 impl Slots {
-    /// The slots of attributes; None if one of them is not kept in a slot.
+    /// The slots of attributes; None if one of them has no slot.
     pub fn of<'a, 'py: 'a>(
         class: &Bound<'py, PyType>,
         attributes: impl Iterator<Item = &'a Bound<'py, PyString>>,
@@ -91,12 +92,12 @@ impl Slots {
         Some(slots)
     }
 
-    /// Finds where each slot is, which the stable interface of the interpreter does not say: an object
-    /// refers there to what its descriptor has set, and nowhere else.
+    /// Finds the offset of each slot, which the interpreter's stable ABI does not provide: it is
+    /// the only place where an object refers to a value set by the slot's descriptor.
     fn find_offsets(&mut self, class: &Bound<'_, PyType>) {
         let py = class.py();
         if class.hasattr("__del__").unwrap_or(true) {
-            return; // which would be called for the object here
+            return; // `__del__` would be called for the object made here
         }
         let size = class.getattr("__basicsize__").and_then(|it| it.extract::<usize>());
         let (Ok(size), Ok(object)) = (size, made(class, self.new)) else { return };
@@ -106,7 +107,7 @@ impl Slots {
                 return;
             }
             let first = object.as_ptr().cast::<usize>();
-            // SAFETY: an object begins with as many bytes as its class says, which are initialized.
+            // SAFETY: an object has as many bytes as its class's `__basicsize__`, all initialized.
             let words = unsafe { std::slice::from_raw_parts(first, size / size_of::<usize>()) };
             let mut places = words.iter().enumerate().filter(|it| *it.1 == mark.as_ptr().addr());
             slot.offset = match (places.next(), places.next()) {
@@ -133,8 +134,8 @@ impl Slots {
                 slot.set(&object, &value)?;
                 continue;
             };
-            // SAFETY: objects of this class have this slot there, as one had. It is empty, as the object
-            // is new and no other attribute has this slot, and takes over the reference.
+            // SAFETY: all objects of this class have this slot at the same offset. It is empty, as
+            // the object is new and no other attribute has this slot, and takes over the reference.
             unsafe {
                 let place = object.as_ptr().byte_add(offset).cast::<*mut ffi::PyObject>();
                 place.write(value.into_ptr());
@@ -145,7 +146,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// The slot of an attribute; None if it is not kept in one.
+    /// The slot of an attribute; None if it has none.
     fn of(class: &Bound<'_, PyType>, attribute: &Bound<'_, PyString>) -> Option<Self> {
         static MEMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = class.py();
@@ -154,8 +155,8 @@ impl Slot {
         if !kind.is(MEMBER.import(py, "types", "MemberDescriptorType").ok()?) {
             return None;
         }
-        // SAFETY: the interpreter is held, and the type of member descriptors has this function, of
-        // this signature.
+        // SAFETY: this thread is attached to the interpreter, and the type of member descriptors
+        // has this function, of this signature.
         let set = unsafe { ffi::PyType_GetSlot(kind.as_type_ptr(), ffi::Py_tp_descr_set) };
         // SAFETY: as above; a null pointer is None.
         let set: Option<ffi::descrsetfunc> = unsafe { std::mem::transmute(set) };
@@ -164,8 +165,8 @@ impl Slot {
 
     /// Sets it as `object.__setattr__` does.
     fn set(&self, object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        // SAFETY: the interpreter is held, all three are objects, and the function is the descriptor's
-        // own, which refuses an object of another class.
+        // SAFETY: this thread is attached to the interpreter, all three are objects, and the
+        // function is the descriptor's own, which refuses objects of other classes.
         let set = unsafe { (self.set)(self.descriptor.as_ptr(), object.as_ptr(), value.as_ptr()) };
         if set == 0 { Ok(()) } else { Err(PyErr::fetch(object.py())) }
     }
@@ -179,8 +180,8 @@ pub fn object<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
 
 /// `object.__new__`.
 fn object_new() -> Option<ffi::newfunc> {
-    // SAFETY: the type is there as long as the interpreter, and has this function, of this signature; a
-    // null pointer is None.
+    // SAFETY: the type lives as long as the interpreter, and has this function, of this signature;
+    // a null pointer is None.
     unsafe {
         std::mem::transmute(ffi::PyType_GetSlot(&raw mut ffi::PyBaseObject_Type, ffi::Py_tp_new))
     }
@@ -190,30 +191,31 @@ fn object_new() -> Option<ffi::newfunc> {
 #[inline]
 fn made<'py>(class: &Bound<'py, PyType>, new: ffi::newfunc) -> PyResult<Bound<'py, PyAny>> {
     let (py, none) = (class.py(), PyTuple::empty(class.py()));
-    // SAFETY: the interpreter is held. The function gets a class, no arguments and no keywords, as it
-    // does from the interpreter, and returns an object that is new, or null after an error.
+    // SAFETY: this thread is attached to the interpreter. The function gets a class, no arguments
+    // and no keywords, as it does from the interpreter, and returns a new reference, or null after
+    // an error.
     unsafe {
         let object = new(class.as_type_ptr(), none.as_ptr(), std::ptr::null_mut());
         Bound::from_owned_ptr_or_err(py, object)
     }
 }
 
-/// What a callable returns for one argument.
+/// Calls a callable with one argument.
 #[inline]
 pub fn call_one<'py>(
     callable: &Bound<'py, PyAny>,
     argument: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let end = std::ptr::null_mut::<ffi::PyObject>();
-    // SAFETY: the interpreter is held, and gets two objects and the null pointer that ends them. It
-    // returns a reference that is new, or null after an error.
+    // SAFETY: this thread is attached to the interpreter; the call gets two objects and the
+    // terminating null pointer, and returns a new reference, or null after an error.
     unsafe {
         let result = ffi::PyObject_CallFunctionObjArgs(callable.as_ptr(), argument.as_ptr(), end);
         Bound::from_owned_ptr_or_err(callable.py(), result)
     }
 }
 
-/// The interpreter's own error is replaced by one that says how much was needed.
+/// Replaces the interpreter's own error by one that says how much memory was needed.
 #[cold]
 fn no_memory(py: Python<'_>, needed: usize) -> Error {
     drop(PyErr::take(py));
@@ -240,12 +242,12 @@ pub fn list<'py, T: PyTypeInfo>(
     py: Python<'py>,
     items: Vec<Bound<'py, T>>,
 ) -> quire_kernel::Result<Bound<'py, PyList>> {
-    // The list itself is made by what panics without memory.
+    // Checked first, because PyO3's constructor panics when out of memory.
     room(items.len() * size_of::<usize>())?;
     PyList::new(py, items).map_err(|_| Error::OutOfMemory(0))
 }
 
-/// Checks that there is memory before code runs that would abort the process without it.
+/// Checks that there is enough memory before running code that would abort the process otherwise.
 pub fn room(needed: usize) -> quire_kernel::Result<()> {
     reserve(&mut Vec::<u8>::new(), needed)
 }
@@ -255,7 +257,7 @@ pub fn text<'py>(py: Python<'py>, content: &str) -> PyResult<Bound<'py, PyString
     PyString::from_bytes(py, content.as_bytes())
 }
 
-/// A copy of what the caller might change.
+/// A copy of bytes that the caller might change.
 pub fn copy(content: &[u8]) -> quire_kernel::Result<Vec<u8>> {
     let mut copy = Vec::new();
     reserve(&mut copy, content.len())?;
@@ -270,7 +272,7 @@ pub struct Buffer(Owner);
 enum Owner {
     /// A batch's column.
     Column(Vec<u8>),
-    /// One whose memory is used again.
+    /// A column whose memory is reused.
     Lent(Lent),
     /// A message: in place, it keeps its file mapped.
     Document(Document),
@@ -286,7 +288,7 @@ impl Buffer {
         Self(Owner::Column(bytes))
     }
 
-    /// Takes over a column until Python lets go of it.
+    /// Takes over a column until Python releases it.
     pub const fn lent(column: Lent) -> Self {
         Self(Owner::Lent(column))
     }
@@ -306,8 +308,8 @@ impl Buffer {
         Self(Owner::Vanilla(message, start))
     }
 
-    /// Where the bytes are, and how many. Of a Vanilla Chronicle others may change some of them, so
-    /// there is no reference to those.
+    /// The address and number of the bytes. In a Vanilla Chronicle other processes may change them,
+    /// so there is no reference to these.
     fn span(&self) -> (*const u8, usize) {
         let span = |bytes: &[u8]| (bytes.as_ptr(), bytes.len());
         match &self.0 {
@@ -339,9 +341,9 @@ impl Buffer {
     ) -> PyResult<()> {
         let (start, length) = slf.get().span();
         let (start, length) = (start.cast_mut().cast(), length.cast_signed());
-        // SAFETY: the interpreter passes a view to fill in. The bytes live as long as this object, which
-        // the view keeps alive, and stay where they are, as it is frozen; Python does not store through
-        // a view that is filled in as read-only.
+        // SAFETY: the interpreter passes a view to fill in. The bytes live as long as this object,
+        // which the view keeps alive, and do not move, as it is frozen. Python does not store
+        // through a view that is filled in as read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
@@ -350,8 +352,8 @@ impl Buffer {
 /// A contiguous buffer of another Python object, borrowed until dropped.
 pub struct Borrowed(Box<ffi::Py_buffer>);
 
-// SAFETY: a view belongs to no thread. Its fields are only read, and to release it `drop` attaches to the
-// interpreter.
+// SAFETY: a view belongs to no thread. Its fields are only read, and `drop` attaches to the
+// interpreter to release it.
 unsafe impl Send for Borrowed {}
 // SAFETY: as above.
 unsafe impl Sync for Borrowed {}
@@ -360,8 +362,9 @@ impl Borrowed {
     /// Borrows the buffer of `object`.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut view = Box::new(ffi::Py_buffer::new());
-        // SAFETY: the interpreter is held, as `object` is bound. The view is ours, and stays where it is
-        // on the heap; once it is filled in it holds the object.
+        // SAFETY: this thread is attached to the interpreter, as `object` is bound. The view is
+        // ours, and does not move, being on the heap; once filled in it holds a reference to the
+        // object.
         let got = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, 0) };
         if got == 0 {
             return Ok(Self(view));
@@ -380,16 +383,17 @@ impl Borrowed {
         if length == 0 {
             return &[];
         }
-        // SAFETY: a simple view is contiguous and `length` bytes long, and stays where it is until it is
-        // released. Not guaranteed is that nobody changes a buffer that Python can write to meanwhile:
-        // what callers of the package pass they must not change.
+        // SAFETY: a simple view is contiguous and `length` bytes long, and does not move until it
+        // is released. It is not guaranteed that a writable buffer stays unchanged meanwhile:
+        // callers of the package must not change buffers that they have passed.
         unsafe { std::slice::from_raw_parts(self.0.buf.cast(), length) }
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        // SAFETY: `new` filled in the view, and it is released here alone, with the interpreter held.
+        // SAFETY: `new` filled in the view, and it is released only here, attached to the
+        // interpreter.
         Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
 }

@@ -1,4 +1,4 @@
-//! What encrypts messages, and the wrapping of its keys.
+//! Encryption of messages, and the wrapping of its keys.
 
 use std::borrow::Cow;
 use std::path::PathBuf;

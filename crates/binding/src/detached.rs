@@ -1,10 +1,10 @@
-//! Letting go of the interpreter.
+//! Detaching from the Python interpreter.
 
 use pyo3::prelude::*;
 use quire_kernel::os::detached::Detached;
 
-/// Does what `attempt` does, with the interpreter attached; while it is refused, as another thread uses
-/// the handle, that is waited for detached.
+/// Calls `attempt` attached to the interpreter; while another thread uses the handle, waits
+/// detached and tries again.
 #[inline]
 pub fn attached<T>(
     py: Python<'_>,
@@ -19,7 +19,8 @@ pub fn attached<T>(
     }
 }
 
-/// Does what may wait, without the interpreter: other threads of Python go on.
+/// Does `work`, which may wait, detached from the interpreter, so that other Python threads can
+/// run.
 #[inline]
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce(&mut Detached) -> T + Send) -> T {
     py.detach(|| work(&mut Detached::here()))

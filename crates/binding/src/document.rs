@@ -13,7 +13,8 @@ pub enum Document {
     Received(Received),
 }
 
-/// What a Python handle received, with the index of the message that it is or that follows it.
+/// A document that a Python handle received, with its index or, for metadata, that of the next
+/// message.
 #[derive(Clone)]
 pub struct Received {
     pub index: i64,

@@ -125,7 +125,7 @@ fn io_error(text: String, what: &str, path: PathBuf, source: &io::Error) -> PyEr
     }
 }
 
-/// What a handler of a signal raised.
+/// The exception raised by a signal handler, if any.
 fn raised() -> Option<PyErr> {
     RAISED.with(RefCell::take)
 }

@@ -1,13 +1,14 @@
 //! The Python extension module: converts types and errors and detaches the interpreter.
 //!
 //! - [`handles`] are queues, appenders, tailers and their documents;
-//! - [`quick_queue`] are the same of Quick-Queues, and their fields, and [`vanilla`] those of Vanilla
-//!   Chronicles;
+//! - [`quick_queue`] and [`vanilla`] are the same for Quick-Queues, with their fields, and for
+//!   Vanilla Chronicles;
 //! - [`groups`] are consumer groups and their members;
-//! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
-//!   messages;
-//! - [`replication`] are batches of documents for replicas, and [`replica_states`] what those have;
-//! - [`requests`] are those of a server's clients;
+//! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns
+//!   of messages;
+//! - [`replication`] are batches of documents for replicas, and [`replica_states`] what each
+//!   replica has acknowledged;
+//! - [`requests`] are requests from a server's clients;
 //! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows;

@@ -212,7 +212,7 @@ macro_rules! tailer_direction {
     };
 }
 
-/// Methods that each take the next field of a message, as one type.
+/// Methods that each read the next field of a message, as one type.
 macro_rules! field_reads {
     (impl $class:ident { $(fn $method:ident() -> $type:ty = $take:expr;)+ }) => {
         #[pymethods]

@@ -1,4 +1,4 @@
-//! Checks of the files of queues, and their repair: rows that Python makes objects of.
+//! Checks and repairs of queue files, reported as rows that Python turns into objects.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ fn part_row(part: Part) -> PartRow {
     (section.name(), position, length, depth, bytes.into(), code, meaning, file)
 }
 
-/// What was explained, as a row.
+/// An explained message as a row.
 pub fn explained_row(found: Option<Explained>) -> Option<ExplainedRow> {
     let Explained { file, parts } = found?;
     Some((file.into_os_string(), parts.into_iter().map(part_row).collect()))
@@ -70,7 +70,7 @@ type PatchRow = (OsString, u64, Cow<'static, [u8]>);
 /// Messages, the index of the last one, files and patches.
 pub type SnapshotRow = (u64, Option<u64>, Vec<FileRow>, Vec<PatchRow>);
 
-/// What a copy holds, as rows.
+/// The content of a copy, as rows.
 pub fn snapshot_row(snapshot: Snapshot) -> SnapshotRow {
     let Snapshot { messages, last_index, files, patches } = snapshot;
     let files = files.into_iter().map(|it| (it.name.into_os_string(), it.used, it.length));
@@ -165,7 +165,7 @@ pub fn count_pruned(
     Ok(())
 }
 
-/// Capacity, bytes in use and their most, messages that wait, and stalls.
+/// Capacity, bytes in use, the most ever in use, messages waiting, and stalls.
 type RingStats = (u64, u64, u64, u64, u64);
 
 #[doc = stub!("ring_stats")]

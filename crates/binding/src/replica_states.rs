@@ -1,4 +1,4 @@
-//! What the processes of a replicated queue know of its replicas.
+//! The state of a queue's replicas, as shared by the queue's processes.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Batches of documents, from a source's queue and into a replica.
+//! Batches of documents, read from a source's queue and written into a replica.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,7 +32,7 @@ const fn kernel_end((next, metadata, is_ended): End) -> ReplicaEnd {
     ReplicaEnd { next, metadata, is_ended }
 }
 
-/// Before the first document of a queue.
+/// The end of an empty replica.
 const START: ReplicaEnd = ReplicaEnd { next: 0, metadata: 0, is_ended: true };
 
 #[doc = stub!("BatchReader")]

@@ -55,7 +55,7 @@ pub fn path(py: Python<'_>, path: &Path) -> String {
     plain(py, &path.to_string_lossy())
 }
 
-/// Messages with more bytes than this are shown by their repr alone.
+/// Longer messages are shown by their repr alone.
 const HTML_MAX_BYTES: usize = 64 * 1024;
 const HTML_MAX_CHARS: usize = 4_000;
 
@@ -76,7 +76,7 @@ pub fn html(
     format!("{title}<pre>{}{rest}</pre>", lines.join("\n"))
 }
 
-/// Bytes of unknown meaning: the text that they are, or in hexadecimal.
+/// Bytes of unknown meaning, as text if printable, otherwise in hexadecimal.
 pub fn raw(bytes: &[u8]) -> String {
     let hex = |_| {
         bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {

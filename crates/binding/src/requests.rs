@@ -1,4 +1,4 @@
-//! Requests of a server's clients, as Python objects.
+//! Requests from a server's clients, as Python objects.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyListMethods, PyTuple};
@@ -52,7 +52,7 @@ impl RequestReader {
     }
 }
 
-/// The requests of a piece: those that append to one queue together, the others one by one.
+/// The requests in a piece: consecutive appends to one queue are grouped, others are separate.
 struct Found<'py> {
     list: Bound<'py, PyList>,
     entries: Entries,

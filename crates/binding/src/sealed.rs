@@ -17,13 +17,13 @@ use crate::error::{or_raise, to_py};
 use crate::handles::queue::Queue;
 
 type Bytes = Cow<'static, [u8]>;
-/// A message, the hash of the metadata before it, and the siblings of its way to the root.
+/// A message, the hash of the metadata before it, and the siblings on its path to the root.
 type Proven = (Bytes, Option<Bytes>, Vec<Bytes>);
-/// How many messages have checksums; the first that differs from what was appended, and whether a
-/// power cut tore it; whether the last messages are gone; why the checksums cannot be trusted.
+/// How many messages have checksums; the first that differs from the appended one, and whether a
+/// power cut tore it; whether the last messages are missing; why the checksums cannot be trusted.
 type AppendedRow = (u64, Option<(u64, bool)>, bool, Option<String>);
 /// Messages, peaks, root, checksums, roots at marks, whether the cycle is ended, the hash of the
-/// metadata at its end, damage, what is proven, and what appenders' checksums say.
+/// metadata at its end, damage, the proven message, and the result of comparing checksums.
 type HashedRow = (
     u64,
     Vec<Bytes>,

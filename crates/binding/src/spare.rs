@@ -1,33 +1,33 @@
-//! Memory of batches that Python has let go of: the next batch is read into it. Memory that is fresh
-//! costs a page fault for each of its pages, more than the messages in it.
+//! Reuses the memory of batches that Python has released for the next batch. Fresh memory costs a
+//! page fault per page, more than decoding the messages in it.
 
 use std::sync::{Arc, Mutex, Weak};
 
-/// At most this much is kept for each column.
+/// At most this many bytes are kept for each column.
 const KEPT_MAX: usize = 64 << 20;
-/// The allocator itself keeps anything smaller.
+/// Smaller memory is kept by the allocator itself.
 const KEPT_MIN: usize = 64 << 10;
 
 /// The columns of a batch: indexes, offsets, data.
 const COLUMNS: usize = 3;
 
-/// The spare memory of one tailer, which goes with it.
+/// The spare memory of one tailer, freed with it.
 #[derive(Default)]
 pub struct Spare(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The last batch had messages: there may be more.
+    /// Whether the last batch had messages, so that there may be more.
     is_reading: bool,
-    /// Two for each column: one batch is usually read while the one before is still in use. An empty
-    /// vector has no memory.
+    /// Two for each column: one batch is usually read while the one before is still in use. An
+    /// empty vector has no memory.
     columns: [[Vec<u8>; 2]; COLUMNS],
 }
 
 impl Spare {
     /// Memory for the columns of a batch, empty.
     pub fn take(&self) -> [Vec<u8>; COLUMNS] {
-        // Where another thread has it, or had it when this process was forked, there is none.
+        // None if another thread is using it, or was using it when this process was forked.
         let Ok(mut state) = self.0.try_lock() else { return Default::default() };
         state.columns.each_mut().map(|kept| {
             let largest = kept.iter_mut().max_by_key(|it| it.capacity());
@@ -50,7 +50,8 @@ impl Spare {
         })
     }
 
-    /// Frees the spare memory; buffers still lent are freed when they return. The reader has closed.
+    /// Frees the spare memory; buffers still lent are freed when they return. The reader has
+    /// closed.
     pub fn clear(&self) {
         // The memory is freed without the lock.
         let _kept = self.0.try_lock().map(|mut state| std::mem::take(&mut *state));

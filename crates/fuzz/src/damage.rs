@@ -30,12 +30,12 @@ pub struct Golden {
     pub dir: PathBuf,
     /// Its roll files and its table, in the order of their names.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What it holds.
+    /// Its messages.
     pub whole: Messages,
     walks: Vec<Option<Walk>>,
 }
 
-/// What a bit belongs to.
+/// The structure that a bit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The payload of the message of this number in its file.
@@ -44,14 +44,14 @@ enum Part {
     Header,
     /// The first document of a roll file.
     FileHeader,
-    /// What only helps to find messages, and unused bytes.
+    /// Hints for finding messages, and unused bytes.
     Other,
     /// The table.
     Table,
 }
 
 impl Golden {
-    /// Reads a queue; None if `dir` is none, or one without messages.
+    /// Reads a queue; None if `dir` is not a queue, or has no messages.
     #[must_use]
     pub fn open(dir: &Path) -> Option<Self> {
         let names = std::fs::read_dir(dir).ok()?.map(|entry| entry.unwrap().file_name());
@@ -71,8 +71,7 @@ impl Golden {
         (!golden.whole.is_empty()).then_some(golden)
     }
 
-    /// The payloads that the headers lead to, with one file as it is now, and whether they end at a
-    /// damage.
+    /// The payloads that the headers give, with one file changed, and whether they end at damage.
     fn expected(&self, now: Option<(usize, &[u8])>) -> (Vec<Vec<u8>>, bool) {
         let mut found = Vec::new();
         for (number, (name, data)) in self.files.iter().enumerate() {
@@ -111,7 +110,7 @@ impl Golden {
     }
 
     /// Positions of a file in which flips are tried: one in `stride`, and fewer in the slots of
-    /// index arrays, of which there are many alike.
+    /// index arrays, which are many and alike.
     #[must_use]
     pub fn positions(&self, file: usize, stride: usize) -> Vec<usize> {
         let (_, data) = &self.files[file];
@@ -129,8 +128,8 @@ impl Golden {
         (0..end).filter(is_chosen).collect()
     }
 
-    /// Lengths to which a file is cut: each one, or one in `stride` outside the places where
-    /// something starts or ends.
+    /// Lengths to which a file is cut: every length, or one in `stride` except where a structure
+    /// starts or ends.
     #[must_use]
     pub fn lengths(&self, file: usize, stride: usize) -> Vec<usize> {
         let (_, data) = &self.files[file];
@@ -295,7 +294,7 @@ impl Golden {
         }
     }
 
-    /// Writes the files into `dir`, and removes what else is there.
+    /// Writes the files into `dir`, and removes all others.
     pub fn copy_to(&self, dir: &Path) {
         for entry in std::fs::read_dir(dir).unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();

@@ -16,22 +16,22 @@ use crate::sample::Scratch;
 use crate::words;
 
 const NAME: &str = "fuzz";
-/// The messages of the sample that are claimed begin here.
+/// The first claimed message of the sample.
 const FIRST: u64 = 19_737 << 32;
-/// Where a group begins that is reset.
+/// The index to which a group is reset.
 const AGAIN: u64 = FIRST + 7;
 const ENDLESS_MS: u64 = u64::MAX;
 /// Messages that a member claims, or takes, at once.
 const MANY: u64 = 70;
-/// What looking at all claims may allocate.
+/// The most memory that reading all claims may allocate.
 const MEMORY: usize = 8 << 20;
 /// The most messages that claims can have.
 const MOST: u64 = Layout::FILE.count as u64 * 32;
 
 const KEYED: u8 = 1;
-/// The sum of the header is made right again, so that the rest is looked at.
+/// Form bit: the header's checksum is corrected, so that the rest of the file is used.
 const IS_SUMMED: u8 = 2;
-/// The second half of the edits comes while a member is at work.
+/// Form bit: the second half of the edits is made while a member is working.
 const IS_LIVE: u8 = 4;
 const IS_CUT: u8 = 8;
 
@@ -159,7 +159,7 @@ fn work(member: &mut Working<'_>, is_keyed: bool) -> Result<()> {
 fn begins_again(group: &Arc<Group>, path: &Path, is_keyed: bool) {
     let backlog = group::backlog(path).unwrap().unwrap();
     assert_eq!((backlog.next, backlog.unacknowledged, backlog.lowest), (AGAIN, 0, AGAIN));
-    // A side file with or without a key stays so.
+    // Whether a side file is keyed does not change.
     let mut may_wait = Detached::here();
     let Ok(member) = group.join("again", ENDLESS_MS, 0, &mut may_wait) else { return };
     if !is_keyed {

@@ -11,7 +11,7 @@ use crate::sample::Scratch;
 
 /// Bytes of a line of the index.
 const LINE: usize = 64;
-/// What reading a few pages may allocate.
+/// The most memory that reading a few pages may allocate.
 const MEMORY: usize = 8 << 20;
 
 /// The first byte says how many lines of index the bytes begin with; the others are data.
@@ -33,8 +33,8 @@ pub fn indexed(data: &[u8]) {
     });
 }
 
-/// Indexes and lengths of all messages but empty ones, which look like free entries where pages are
-/// lost. What cannot be read is stepped over.
+/// Indexes and lengths of all messages except empty ones, which look like free entries if pages are
+/// lost. Unreadable messages are skipped.
 fn read(queue: &Arc<IndexedQueue>, direction: Direction, data: &[u8]) -> Vec<(i64, usize)> {
     let tailer = IndexedTailer::open(Arc::clone(queue)).unwrap();
     tailer.set_direction(&Detached::here(), direction).unwrap();

@@ -1,14 +1,14 @@
-//! Hostile files: how they are damaged, and the invariants whatever they contain.
+//! Hostile files: how they are damaged, and the invariants that hold whatever they contain.
 //!
 //! - [`model`] is an independent parser of headers, to check the kernel against;
 //! - [`reading`] reads and writes a directory in every way, within limits;
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
-//! - [`packed`] decompresses any bytes as a message, and has every message come back;
+//! - [`packed`] decompresses any bytes as a message, and checks that messages survive a round trip;
 //! - [`requests`] parses any bytes as what a client sends to a server;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
-//! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends, with
-//!   other [`words`];
+//! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends,
+//!   with other [`words`];
 //! - [`indexed`] reads any bytes as an Indexed Chronicle;
 //! - [`vanilla`] reads, appends to and rebuilds any bytes as a Vanilla Chronicle;
 //! - [`threads`] has threads append to a queue, roll it and follow it at the same time;
@@ -37,8 +37,8 @@ pub mod words;
 
 use allocation_counter::measure;
 
-/// Runs `work` and checks that this thread allocates at most `most` bytes at any time. Other threads
-/// may run meanwhile, and their memory is not counted.
+/// Runs `work` and checks that this thread allocates at most `most` bytes at any time. Other
+/// threads may run meanwhile, and their memory is not counted.
 pub fn bounded<T>(most: usize, work: impl FnOnce() -> T) -> T {
     let mut result = None;
     let used = measure(|| result = Some(work())).bytes_max;

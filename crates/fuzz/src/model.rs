@@ -26,7 +26,7 @@ pub enum End {
     Damaged,
 }
 
-/// A roll file taken apart.
+/// A parsed roll file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// Where the words are, as the kernel found them.
@@ -72,7 +72,7 @@ impl Walk {
         Some(walk)
     }
 
-    /// Whether the file says that its last message is at or after its end.
+    /// Whether the file's write position is at or after its end.
     #[must_use]
     pub fn hides_messages(&self, data: &[u8]) -> bool {
         let word = usize::try_from(self.layout.write_position).ok();

@@ -15,16 +15,16 @@ use crate::bounded;
 
 /// The maximum length of a message.
 const LONGEST: usize = 1 << 12;
-/// What compression keeps, whatever the message.
+/// The most memory that compression keeps, whatever the message.
 const MEMORY: usize = 8 << 20;
 /// Limit on the expansion of a byte: that of zstd, where four may stand for 128 KiB.
 const PER_BYTE: usize = 36 << 10;
-/// What a dictionary beside the queue holds.
+/// The content of a dictionary.
 const DICTIONARY: &[u8] = b"a dictionary of words that messages repeat: price=1.25 symbol=EURUSD";
-/// A message that others are differences to: fields, a block, a list.
+/// The base of differences: fields, a block, a list.
 const BASE: &[u8] =
     b"\xC1a\xA1\x05\xC1b\x82\x05\0\0\0\xC1c\xE1x\xB1\xC1d\x80\x03\xA1\x01\xA4\xC1f\x94\x81\x01";
-/// How messages begin, by what the first byte of an input chooses; a length and a blob follow.
+/// The starts of messages, chosen by the first byte of an input; a length and a blob follow.
 const STARTS: [(&[u8], &[u8]); 8] = [
     (b"\xb6\x04gzip", b"\x1f\x8b\x08\0Quir\0\xff"),
     (b"\xb6\x03lzw", b"\x78\x9c\0\0\0\xff\xff"),
@@ -41,7 +41,7 @@ struct Beside {
     compressions: Vec<Option<Compression>>,
 }
 
-/// A folder with a dictionary, and the ways to compress; without any, too.
+/// A folder with a dictionary, and the ways to compress, including none.
 fn beside() -> &'static Beside {
     static BESIDE: OnceLock<Beside> = OnceLock::new();
     BESIDE.get_or_init(|| {
@@ -59,7 +59,8 @@ fn beside() -> &'static Beside {
     })
 }
 
-/// The first byte chooses what the others follow; beyond the last choice they are the whole message.
+/// The first byte chooses the start that the others follow; beyond the last choice they are the
+/// whole message.
 pub fn packed_message(data: &[u8]) {
     let Some((choice, rest)) = data.split_first() else { return };
     if rest.len() > LONGEST {
@@ -89,7 +90,8 @@ pub fn packed_message(data: &[u8]) {
     });
 }
 
-/// A difference to messages of several kinds, and those as differences to each other.
+/// Restores a difference from several kinds of messages, and stores these as differences from each
+/// other.
 fn restored(stored: &[u8], message: &[u8]) {
     let (start, end) = message.split_at(message.len() / 2);
     let bases = [BASE, message, start, end].map(|it| Base::new(it.to_vec()));
@@ -119,7 +121,7 @@ fn with_blob(name: &[u8], content: &[u8]) -> Vec<u8> {
     [name, &[0x82], &length.to_le_bytes(), &[0x8a], content].concat()
 }
 
-/// Whatever a message looks like, it is read as it was written.
+/// Checks that any message is read back as it was written.
 fn comes_back(message: &[u8], compression: Option<&Compression>, dictionaries: &Dictionaries) {
     let stored = packed(compression, Payload::new(message), |payload| {
         assert!(payload.head.is_empty() && payload.zeros == 0, "in parts");

@@ -19,11 +19,11 @@ const PAGE: usize = 256;
 const PROFILE: usize = 32;
 const PRODUCER: &str = "AA0";
 const APPENDED: &[u8] = b"appended to the file as found";
-/// What opening and reading a few pages may allocate.
+/// The most memory that opening and reading a few pages may allocate.
 const MEMORY: usize = 8 << 20;
 
 /// The first byte chooses the form; the others are pages of index and data in turn, after the
-/// profile where there is one.
+/// profile if there is one.
 pub fn quick_queue(data: &[u8]) {
     let Some((form, rest)) = data.split_first() else { return };
     if rest.len() > 64 * PAGE {
@@ -76,7 +76,7 @@ fn open(dir: &Path, read_only: bool) -> Result<Arc<QuickQueue>> {
 
 type Messages = Vec<(u64, Vec<u8>)>;
 
-/// Where reading ends, and all messages before; an error if one cannot be read.
+/// Where reading ends, and all messages before it; an error if one cannot be read.
 fn read(dir: &Path) -> Result<(u64, Messages)> {
     let queue = open(dir, true)?;
     let tailer = queue.tailer(false)?;

@@ -6,9 +6,9 @@ use quire_wire::requests::{Entries, Limits, Requests};
 use crate::bounded;
 
 const LIMITS: Limits = Limits { size: 4096, words: 64 };
-/// What requests may announce, and an error's text.
+/// The most memory for sizes that requests announce, and an error's text.
 const MEMORY: usize = 1 << 16;
-/// Words of no bytes take most: where each begins and ends.
+/// Limit on the memory per byte: empty words take most, for where each begins and ends.
 const PER_BYTE: usize = 64;
 const LONGEST: usize = 1 << 16;
 

@@ -20,17 +20,17 @@ use crate::reading::{self, Messages};
 use crate::sample::{FILE, NOW_MS, Scratch, TABLE};
 use crate::words;
 
-/// What opening a ring, and draining all that its descriptors may claim, may allocate.
+/// The most memory that opening a ring, and draining all that its descriptors claim, may allocate.
 const MEMORY: usize = 24 << 20;
-/// More messages than a ring has slots for were not put in.
+/// More messages than a ring has slots: no ring can yield as many.
 const MOST: usize = 4096;
 /// Messages of the sample that are in the queue, and in the ring.
 const DRAINED: usize = 3000;
 const PENDING: usize = 9;
 
-/// The sample begins with slots that were used before.
+/// Form bit: the sample begins with slots that were used before.
 const IS_USED: u8 = 1;
-/// The second half of the edits comes while the ring is open.
+/// Form bit: the second half of the edits is made while the ring is open.
 const IS_LIVE: u8 = 2;
 const IS_CUT: u8 = 4;
 
@@ -112,8 +112,8 @@ fn laid_out(sample: &Sample, form: u8, edits: &[u8]) -> PathBuf {
     SCRATCH.with(|scratch| scratch.with(&files))
 }
 
-/// The words that are changed: the header, and descriptors around those in use, with the places after
-/// the drained ones for both samples.
+/// The words that are changed: the header, and descriptors around those in use, with the places
+/// after the drained ones for both samples.
 fn places() -> Vec<u64> {
     let layout = Layout::of(LEAST_CAPACITY);
     let header = [0, format::VERSION_AT, format::CAPACITY_AT, format::SLOTS_AT, format::TAIL];
@@ -129,13 +129,13 @@ fn places() -> Vec<u64> {
 
 fn check(stats: Stats) {
     let Stats { capacity, used, high_water, pending, stalls } = stats;
-    // The most that was used is of all rings that there were.
+    // The high-water mark covers all rings of the chain.
     assert!(used <= capacity && high_water <= 2 * MOST_CAPACITY, "{stats:?}");
     assert!(pending <= capacity, "{stats:?}");
     assert!(i64::try_from(stalls).is_ok(), "{stats:?}");
 }
 
-/// Drains what was left over, then puts messages in and drains again; what was put in.
+/// Drains left-over messages, then puts messages in and drains again; returns the messages put in.
 fn use_ring(queue: &Arc<Queue>, dir: &Path, live: &[u8]) -> Result<Vec<Vec<u8>>> {
     if let Some(left) = Ring::drain_left_over(queue, &mut Detached::here())? {
         left.close(&Detached::here());

@@ -47,7 +47,7 @@ pub fn payload(number: usize) -> Vec<u8> {
     (0..=number % 40).map(|at| u8::try_from((number + at) % 251).unwrap()).collect()
 }
 
-/// The queue, made once.
+/// The queue, created once.
 #[must_use]
 pub fn sample() -> &'static Sample {
     static SAMPLE: OnceLock<Sample> = OnceLock::new();

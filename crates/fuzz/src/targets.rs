@@ -1,4 +1,4 @@
-//! One function for each kind of hostile input. It panics on a finding.
+//! One function for each kind of hostile input, which panics on a finding.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub fn store(data: &[u8]) {
     bounded(memory_for(data.len()), || read_store(data));
     let word = data.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
     if word < 0x8000_0000 {
-        // Other headers are waited for, half a second each.
+        // With other headers, opening for writing would wait half a second.
         bounded(memory_for(data.len()), || write_store(data));
     }
 }
@@ -68,7 +68,7 @@ fn read_store(data: &[u8]) {
     reading::the_rest(&queue);
 }
 
-/// Expects what was read from the first message on to be what the headers say.
+/// Checks that the messages read from the first one on are those given by the headers.
 pub fn agrees(read: &Read, walk: &Walk, data: &[u8]) {
     let expected: Messages = (FIRST_INDEX..).zip(walk.payloads(data)).collect();
     assert!(read.messages == expected, "not what the headers say: {}", difference(read, &expected));
@@ -106,7 +106,7 @@ pub fn table(data: &[u8]) {
     }
     let word = data.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
     if !(1..0x8000_0000).contains(&word) {
-        return; // waited for, half a second
+        return; // opening would wait half a second
     }
     let sample = sample();
     let dir = directory(&[(FILE, &sample.file), (TABLE, data)]);
@@ -142,7 +142,8 @@ pub fn table(data: &[u8]) {
     });
 }
 
-/// Whatever the table says, messages are what the roll file holds, from the first on.
+/// Checks that, whatever the table says, the messages are those of the roll file, from the first
+/// one on.
 fn read_with_table(read: &Read) {
     let found = read.messages.iter().map(|(_, payload)| payload);
     assert!(found.zip(&sample().payloads).all(|(found, expected)| found == expected));

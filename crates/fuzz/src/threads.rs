@@ -1,4 +1,4 @@
-//! Threads that append to a queue, roll it and follow it, each as its part of the input says.
+//! Threads that append to a queue, roll it and follow it, each directed by its part of the input.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::sample::{NOW_MS, Scratch};
 const WRITERS: usize = 3;
 /// Steps of one input.
 const STEPS: usize = 240;
-/// More messages than that many steps append.
+/// More messages than `STEPS` steps append.
 const MOST: usize = 8 * STEPS;
 const DAY_MS: i64 = 86_400_000;
 const LAST_MS: i64 = NOW_MS + 3 * DAY_MS;
 const LENGTHS: [usize; 5] = [3, 40, 700, 5000, 16_000];
-/// A hang: no other thread keeps the write lock for longer than one step.
+/// A longer wait is a hang: no thread keeps the write lock for longer than one step.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// All threads use one appender.
+/// Form bit: all threads use one appender.
 const IS_SHARED: u8 = 1;
-/// Each writer opens the queue for itself, unless they share an appender.
+/// Form bit: each writer opens the queue for itself, unless they share an appender.
 const IS_OWN: u8 = 2;
 
 /// The first byte is the form; the others are the steps of the writers, a third for each.
@@ -75,7 +75,7 @@ pub fn threads(data: &[u8]) {
     queue.close(&Detached::here());
 }
 
-/// Counts a writer that ended, also by a panic.
+/// Counts down a writer that ended, also by a panic.
 struct Ends<'a>(&'a AtomicUsize);
 
 impl Drop for Ends<'_> {
@@ -84,7 +84,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Each message once, those of a writer in its order, and at the indexes that it got.
+/// Checks that each message is read once, those of a writer in order, and at the returned indexes.
 fn check(written: &[Vec<Written>], read: &Messages) {
     let count: usize = written.iter().map(Vec::len).sum();
     assert_eq!(read.len(), count, "messages lost or twice");
@@ -116,7 +116,7 @@ fn appender_of(queue: &Arc<Queue>) -> Arc<Appender> {
     Appender::new(Arc::clone(queue), Signals::Handled(&mut Detached::here())).unwrap()
 }
 
-/// Reads until the writers have ended, and then what is left.
+/// Reads until the writers have ended, and then the remaining messages.
 fn follow(queue: &Arc<Queue>, left: &AtomicUsize) -> Messages {
     let signals = &mut Detached::here();
     let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(signals)).unwrap();
@@ -194,7 +194,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A message that no other is like: it says whose it is, and how many there were before.
+    /// A unique message: it names its writer and the number of earlier messages.
     fn payload(&self, how: usize) -> Vec<u8> {
         let count = u16::try_from(self.written.len()).unwrap();
         let mut payload = vec![u8::try_from(how % 251).unwrap(); LENGTHS[how % LENGTHS.len()]];

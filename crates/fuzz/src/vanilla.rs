@@ -25,9 +25,9 @@ const NAME: &str = "fuzz";
 /// Bytes of a named tailer's position.
 const POSITION: usize = 64;
 const APPENDED: &[u8] = b"appended to the file as found";
-/// Messages that are read, or stepped over.
+/// The most messages that are read or skipped.
 const MOST: usize = 512;
-/// What opening and reading a few files may allocate.
+/// The most memory that opening and reading a few files may allocate.
 const MEMORY: usize = 8 << 20;
 
 /// The first byte says whether the layout is known or to be detected, and whether a position comes
@@ -91,7 +91,7 @@ fn tailer(queue: &Arc<VanillaQueue>, name: Option<&str>) -> Result<Arc<VanillaTa
     VanillaTailer::open(Arc::clone(queue), opening, &Detached::here())
 }
 
-/// Reads all messages; what cannot be read is stepped over, and the first error is returned.
+/// Reads all messages; unreadable ones are skipped, and the first error is returned.
 fn read(dir: &Path, is_known: bool, rest: &[u8], name: Option<&str>) -> Result<()> {
     let queue = open(dir, is_known, name.is_none());
     let tailer = tailer(&queue, name)?;
@@ -127,8 +127,8 @@ fn read_back(dir: &Path, is_known: bool) -> Result<()> {
     tailer.to_start(&Detached::here())
 }
 
-/// What was appended is read where the appender said. Without a known layout, hostile entries may
-/// have it taken for another one.
+/// Checks that appended messages are read at the returned indexes. Without a known layout, hostile
+/// entries may cause another one to be detected.
 fn append(dir: &Path, is_known: bool) {
     let queue = open(dir, is_known, false);
     let appender = VanillaAppender::new(Arc::clone(&queue), None).unwrap();

@@ -1,11 +1,11 @@
-//! Files whose words are changed: each ten bytes of an input name one, and what becomes of it.
+//! Files whose words are changed: each ten bytes of an input give a word and its new value.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const EDIT: usize = 10;
-/// More edits than this are left out.
+/// The most edits of an input; further ones are ignored.
 const MOST: usize = 24;
 
 /// Changes words of a file in memory; `words` are their positions.
@@ -16,7 +16,8 @@ pub fn change(file: &mut [u8], words: &[u64], edits: &[u8]) {
     }
 }
 
-/// Changes words of a file on the disk, one at a time, as a hostile process does while others use it.
+/// Changes words of a file on the disk, one at a time, like a hostile process while others use the
+/// file.
 pub fn change_at(path: &Path, words: &[u64], edits: &[u8]) {
     let Ok(file) = File::options().read(true).write(true).open(path) else { return };
     for edit in edits.as_chunks::<EDIT>().0.iter().take(MOST) {
@@ -24,14 +25,14 @@ pub fn change_at(path: &Path, words: &[u64], edits: &[u8]) {
             let mut word = [0; 8];
             file.read_exact_at(&mut word, at).map_or(0, |()| u64::from_le_bytes(word))
         });
-        // A file that is shorter stays so.
+        // A shorter file is not extended.
         if file.metadata().unwrap().len() >= at + 8 {
             file.write_all_at(&value.to_le_bytes(), at).unwrap();
         }
     }
 }
 
-/// Which word changes, and to what: anything, something near, a small or a great number, another
+/// Which word changes, and its new value: arbitrary, near the old one, small or great, another
 /// word's value, or another state, which both kinds of files keep in the highest bits.
 fn decide(words: &[u64], edit: &[u8; EDIT], load: impl Fn(u64) -> u64) -> (u64, u64) {
     let place = |number: u64| words[usize::try_from(number % words.len() as u64).unwrap()];

@@ -1,4 +1,4 @@
-//! Every input of the corpus once more: seeds, and what `make fuzz` found.
+//! Replays every input of the corpus: seeds, and finds of `make fuzz`.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 
@@ -21,7 +21,7 @@ fn replay(name: &str, target: fn(&[u8])) {
     assert!(count > 0, "no corpus of {name}");
 }
 
-/// Some bytes of the seeds that stand for something, replaced by a few others.
+/// Replaces some meaningful bytes of the seeds by a few others.
 fn changed_bytes(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     for entry in std::fs::read_dir(corpus).unwrap() {
@@ -58,7 +58,7 @@ fn changed_bytes_of_indexed_chronicles_are_no_find() {
     changed_bytes("indexed", indexed::indexed);
 }
 
-/// A test for each target, so that they run beside one another.
+/// A test for each target, so that they run in parallel.
 macro_rules! replayed {
     ($($test:ident: $corpus:literal => $target:path;)+) => {
         $(#[test]

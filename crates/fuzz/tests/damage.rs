@@ -1,5 +1,6 @@
 //! Golden queues cut short and with single bits changed. `tests/attack/test_damage.py` runs this:
-//! `QUIRE_TORTURE=1` tries every byte and every bit, other shares and the short form a choice of them.
+//! `QUIRE_TORTURE=1` tries every byte and every bit, other shares and the short form a choice of
+//! them.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 
@@ -17,7 +18,7 @@ use quire_fuzz::sample::Scratch;
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
 /// A case takes milliseconds. One that takes this long hangs.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How far apart the positions are that the short form tries.
+/// The distance of the positions that the short form tries.
 const STRIDE: u32 = 64;
 
 fn queues() -> Vec<Golden> {
@@ -27,7 +28,7 @@ fn queues() -> Vec<Golden> {
         found.extend(inside.iter().filter_map(|dir| Golden::open(dir)));
     }
     assert!(found.len() > 80, "golden queues: {}", found.len());
-    // Two have index arrays of 4 MiB, whose slots are searched as those of the others are.
+    // Two have index arrays of 4 MiB, whose slots add nothing to those of the others.
     found.retain(|golden| stride() == 1 || golden.bytes() < 1 << 20);
     let (part, parts) = part();
     found.into_iter().skip(part).step_by(parts).collect()
@@ -41,14 +42,15 @@ fn sorted(dir: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Which part of the queues this process tries, and how many parts there are: `QUIRE_DAMAGE_PART=0/4`.
+/// Which part of the queues this process tries, and how many parts there are:
+/// `QUIRE_DAMAGE_PART=0/4`.
 fn part() -> (usize, usize) {
     let asked = std::env::var("QUIRE_DAMAGE_PART").unwrap_or_else(|_| "0/1".into());
     let (part, parts) = asked.split_once('/').unwrap();
     (part.parse().unwrap(), parts.parse().unwrap())
 }
 
-/// How far apart the positions are that are tried: `QUIRE_TORTURE` is their share of all.
+/// The distance of the positions that are tried; `QUIRE_TORTURE` is their share of all.
 fn stride() -> usize {
     let asked = std::env::var("QUIRE_TORTURE").ok();
     let share: f64 = asked.map_or(0.0, |share| share.parse().unwrap());
@@ -59,7 +61,7 @@ fn stride() -> usize {
 /// Counts cases, names the one that fails, and ends the process if one hangs.
 struct Cases {
     count: Arc<AtomicU64>,
-    /// Should the process die: this says where.
+    /// A file that names the current case, in case the process dies.
     last: Option<File>,
 }
 
@@ -95,8 +97,8 @@ impl Cases {
     }
 }
 
-/// Calls `work` for each file of each golden queue: with a copy of the queue, the file's number and
-/// name, and of how many positions one is tried.
+/// Calls `work` for each file of each golden queue, with a copy of the queue, the file's number and
+/// name, and the distance of positions to try.
 fn of_each_file(what: &str, mut work: impl FnMut(&Cases, &Golden, &Path, usize, &str, usize)) {
     let (cases, scratch, stride) = (Cases::new(), Scratch::new(), stride());
     for golden in queues() {
@@ -115,7 +117,7 @@ fn of_each_file(what: &str, mut work: impl FnMut(&Cases, &Golden, &Path, usize, 
 fn one_changed_bit_changes_no_other_message() {
     of_each_file("bits changed", |cases, golden, dir, file, name, stride| {
         for position in golden.positions(file, stride) {
-            // All bits of a position, or another one for each.
+            // All bits of a position, or one bit that varies with the position.
             let one = u32::try_from(position % 8).unwrap();
             for bit in if stride == 1 { 0..8 } else { one..one + 1 } {
                 let place = || format!("{name}: {position}.{bit}");

@@ -9,7 +9,7 @@ use quire_fuzz::model::Walk;
 use quire_fuzz::sample::{FILE, NOW_MS, Scratch, TABLE, sample};
 use quire_fuzz::{reading, targets};
 
-/// The sample's file with a word changed, which must read as the sample all the same.
+/// The sample's file with a word changed, which must still read as the sample.
 fn with_word(word: usize, value: usize) {
     let mut file = sample().file.clone();
     file[word..word + 8].copy_from_slice(&(value as u64).to_le_bytes());

@@ -20,9 +20,10 @@ pub struct Locked {
     pub waited: Duration,
 }
 
-/// Has a tailer go on after a loss that it reported. An error does not always reach the caller: one
-/// that follows messages of a batch is dropped, and so is one that a poll for a sleeping reader
-/// meets. The tailer reports the loss again until [`Raised::note`] says that the caller has it.
+/// Lets a tailer continue after a loss that it reported. An error does not always reach the caller:
+/// one that follows messages of a batch is dropped, and so is one met by a poll for a sleeping
+/// reader. The tailer reports the loss again until [`Raised::note`] confirms that the caller has
+/// received it.
 #[derive(Clone, Debug, Default)]
 pub struct Raised {
     tailer: Arc<AtomicI64>,
@@ -188,11 +189,11 @@ pub enum Error {
     LockTimeout {
         lock: &'static str,
         holder: u32,
-        /// For how long the holder has had it, where its record says so.
+        /// For how long the holder has held it, if recorded.
         held_ms: Option<u64>,
         waited_ms: u64,
         mode: &'static str,
-        /// Where the holder is, in parentheses, or nothing.
+        /// The holder's pid in this pid namespace, in parentheses, or empty.
         place: String,
     },
     #[error(
@@ -261,7 +262,7 @@ impl From<WireError> for Error {
     }
 }
 
-/// What to do about the tailer that uses a name.
+/// Advice about the tailer that uses a name.
 fn other_tailer(pid: u32) -> &'static str {
     if pid == std::process::id() {
         "this process has it open, perhaps from an earlier run of this code: close() that tailer \
@@ -281,8 +282,8 @@ impl Error {
         Self::Io { what, path: path.to_path_buf(), source }
     }
 
-    /// Whether a disk or a quota is full, or the system has no descriptor or memory left: something
-    /// that says nothing about the file.
+    /// Whether the cause is the system's, not the file's: a full disk or quota, or no descriptor or
+    /// memory left.
     #[must_use]
     pub fn is_of_the_system(&self) -> bool {
         const CODES: [i32; 5] =
@@ -329,7 +330,7 @@ fn held_text(held_ms: Option<u64>) -> String {
     held_ms.map_or_else(String::new, |ms| format!(" held_ms={ms}"))
 }
 
-/// What to do after a handle was closed.
+/// Advice after a handle was closed.
 fn after_closing(what: &str) -> &'static str {
     match what {
         "queue" => "quire.open opens it again",

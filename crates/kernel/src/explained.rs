@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-/// Bytes of a part that are returned; the others only count.
+/// The most bytes of a part that are returned.
 pub const SHOWN_MAX: usize = 256;
 
-/// Where a part belongs.
+/// The section of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// What precedes the payload.
+    /// Bytes before the payload.
     Header,
     /// The message.
     Payload,
-    /// What follows the payload.
+    /// Bytes after the payload.
     Next,
-    /// Words that lead to the message.
+    /// Words that point to the message.
     Index,
 }
 
@@ -46,9 +46,9 @@ pub struct Part {
     pub depth: usize,
     /// Its first bytes.
     pub bytes: Vec<u8>,
-    /// What it is: a code of BinaryWire, or a word of the format.
+    /// Its kind: a code of BinaryWire, or a word of the format.
     pub code: &'static str,
-    /// What it says.
+    /// Its meaning.
     pub meaning: String,
 }
 

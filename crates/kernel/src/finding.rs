@@ -1,5 +1,5 @@
-//! What a check of a queue's files found wrong, as values: which rule, where, what was there and what
-//! belongs there. The texts for people are in Python.
+//! Findings of a check of a queue's files, as values: which rule is broken, where, the value found
+//! and the value expected. The texts for people are in Python.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub enum Kind {
     UnfinishedFile,
     /// A `.cq4` file with a name that no cycle of the queue has.
     WrongName,
-    /// Messages are missing; later ones of the file are reached by the index.
+    /// Messages are missing; later ones of the file are still reached by the index.
     Gap,
     /// The last messages of the file are missing: nothing after this can be read.
     LostEnd,
@@ -24,13 +24,13 @@ pub enum Kind {
     DeadHeader,
     /// An older file without its end-of-file marker.
     MissingEndMark,
-    /// `writePosition` does not name the last message.
+    /// `writePosition` does not point to the last message.
     WritePosition,
     /// The sequence word does not belong to `writePosition`.
     SequenceWord,
     /// A message that is due has no entry.
     IndexHole,
-    /// An entry does not lead to its message.
+    /// An entry does not point to its message.
     IndexEntry,
     /// There is no index array for messages that are due.
     IndexArray,
@@ -38,7 +38,7 @@ pub enum Kind {
     IndexCount,
     /// A queue without a table.
     NoTable,
-    /// A table that is none, or cannot be read.
+    /// A file that is not a table, or an unreadable one.
     UnreadableTable,
     /// An entry of the table that cannot be read, and with it those after it.
     TableEntry,
@@ -60,19 +60,19 @@ pub enum Kind {
     PendingRing,
     /// The ring cannot be read.
     UnreadableRing,
-    /// A living process holds the write lock: what it may be changing was not judged.
+    /// A live process holds the write lock: words that it may be changing were not checked.
     LockHeld,
-    /// Vanilla Chronicle: an entry that names no record.
+    /// Vanilla Chronicle: an entry that points to no record.
     EntryWithoutRecord,
-    /// Vanilla Chronicle: two entries name the same record.
+    /// Vanilla Chronicle: two entries point to the same record.
     RepeatedEntry,
-    /// Vanilla Chronicle: a record that no entry names.
+    /// Vanilla Chronicle: a record that no entry points to.
     RecordWithoutEntry,
     /// Vanilla Chronicle: free entries before taken ones.
     FreeEntries,
     /// Quick-Queue: a page that is missing, or has another length.
     Page,
-    /// Quick-Queue: an entry that names no message.
+    /// Quick-Queue: an entry that points to no message.
     Entry,
     /// Quick-Queue: an entry that a dead producer did not complete.
     PendingEntry,
@@ -166,13 +166,13 @@ impl Kind {
 pub struct Finding {
     /// The rule.
     pub kind: Kind,
-    /// The file, or the directory where the file is missing.
+    /// The file, or its directory if the file is missing.
     pub file: PathBuf,
-    /// Position in the file, where there is one.
+    /// Position in the file, if there is one.
     pub position: Option<u64>,
-    /// What was there.
+    /// The value found.
     pub found: String,
-    /// What belongs there.
+    /// The expected value.
     pub expected: String,
 }
 
@@ -202,7 +202,7 @@ impl Finding {
     }
 }
 
-/// What was examined, and what was found.
+/// The extent of a check, and its findings.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In the order of the files.

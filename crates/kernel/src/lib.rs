@@ -8,14 +8,15 @@
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`ring`] holds messages until its thread has appended them to a queue;
-//! - [`sealed`] encrypts messages, and proves that they are as they were;
+//! - [`sealed`] encrypts messages, and proves that they are unchanged;
 //! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:
 //!   they contain the only `unsafe`, and are independent of any format;
-//! - [`metrics`] counts what a queue does, for those who watch it;
-//! - [`waiting`] wakes those who sleep until there is a message, and [`replicas`] is what other machines
-//!   have of a queue;
+//! - [`metrics`] counts what a queue does, for monitoring;
+//! - [`waiting`] wakes readers that sleep until there is a message, and [`replicas`] is the shared
+//!   state of a queue's replicas;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of them.
+//! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of
+//!   them.
 //!
 //! This crate does not depend on Python.
 

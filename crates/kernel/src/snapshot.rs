@@ -1,9 +1,9 @@
-//! What a consistent copy of a queue in use consists of: files up to an end, before which nothing but
-//! the content of messages changes, and bytes that complete what was being written.
+//! A consistent copy of a queue in use: files up to an end, before which nothing but the content of
+//! messages changes, and bytes that complete unfinished writes.
 
 use std::path::PathBuf;
 
-/// What was in a queue at some moment.
+/// The content of a queue at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// How many messages.
@@ -12,7 +12,7 @@ pub struct Snapshot {
     pub last_index: Option<u64>,
     /// The files, by their paths below the queue's directory.
     pub files: Vec<File>,
-    /// What the copy has in place of the source's bytes.
+    /// Bytes that differ in the copy.
     pub patches: Vec<Patch>,
 }
 
@@ -21,9 +21,9 @@ pub struct Snapshot {
 pub struct File {
     /// Its path below the queue's directory.
     pub name: PathBuf,
-    /// The bytes to copy: what follows is 0 in the copy.
+    /// The number of bytes to copy; later bytes are 0 in the copy.
     pub used: u64,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
 }
 
@@ -32,8 +32,8 @@ pub struct File {
 pub struct Patch {
     /// The file's path below the queue's directory.
     pub name: PathBuf,
-    /// The first of them.
+    /// Position of the first one.
     pub position: u64,
-    /// What the copy has there.
+    /// The copy's bytes.
     pub bytes: Vec<u8>,
 }

@@ -25,7 +25,7 @@ pub fn leave(line: String) {
     }
 }
 
-/// Queues the line of a loss: messages that a reader skipped because they were deleted.
+/// Queues the line of a loss: messages that were deleted before a reader read them.
 pub fn leave_loss(loss: &Error) {
     LOSSES.fetch_add(1, Ordering::Relaxed);
     leave(loss.to_string());

@@ -69,8 +69,8 @@ fn each_message_has_one_owner() {
     });
 }
 
-// Red with: a claim that is prepared again although it is the newest; and with one that is completed
-// without a second look at which is the newest.
+// Red with: a claim that is prepared again although it is the newest; and with a claim that is
+// completed without checking again which is the newest.
 #[test]
 fn a_claim_that_is_used_again_moves_no_frontier() {
     model(|| {
@@ -92,7 +92,7 @@ fn a_claim_that_is_used_again_moves_no_frontier() {
     });
 }
 
-/// A member that is too slow acknowledges while another takes its claim.
+/// A slow member acknowledges while another member takes its claim.
 // Red with: an acknowledgement that does not compare the generation.
 #[test]
 fn a_message_is_acknowledged_or_delivered_again() {
@@ -140,8 +140,8 @@ fn an_offered_claim_is_taken_once() {
     });
 }
 
-/// A member that is too slow refuses a message with a delay while another takes it and refuses it
-/// with another one.
+/// A slow member refuses a message with a delay while another member takes it and refuses it with
+/// another delay.
 // Red with: a stamp that is stored without a compare-and-swap, or before the state is checked.
 #[test]
 fn the_delay_of_an_offer_is_that_of_its_last_owner() {
@@ -172,8 +172,8 @@ fn the_delay_of_an_offer_is_that_of_its_last_owner() {
     });
 }
 
-/// Somebody lengthens a lease while its owner renews it.
-// Red with: a renewal that looks at the former deadline before its loop.
+/// Another process lengthens a lease while its owner renews it.
+// Red with: a renewal that loads the former deadline before its loop.
 #[test]
 fn an_extension_by_another_that_is_reported_is_kept() {
     model(|| {
@@ -207,7 +207,7 @@ fn die(claims: &Claims<'_>, is_linked: bool) -> (u32, Word) {
     (number, word)
 }
 
-/// A member died after it linked its claim, or before; the next member goes on, a third one settles.
+/// A member died before or after linking its claim; the next member continues, a third one settles.
 // Red with: a frontier that moves on before the newest claim is complete.
 #[test]
 fn a_dead_members_claim_is_lost_neither_linked_nor_prepared() {

@@ -22,12 +22,12 @@ impl Grown {
         Arc::new(Self { len: AtomicU64::new(BEFORE), known: KnownLength::new(BEFORE) })
     }
 
-    /// As a reader does that needs bytes past the end.
+    /// Like a reader that needs bytes past the end.
     fn look(&self) -> u64 {
         self.known.refresh(|| Ok::<_, Infallible>(self.len.load(Ordering::Acquire))).unwrap()
     }
 
-    /// As an appender does, with the lock on growth.
+    /// Like an appender, holding the lock on growth.
     fn grow(&self, to: u64) {
         self.len.fetch_max(to, Ordering::AcqRel);
         self.look();

@@ -36,7 +36,7 @@ fn layout() -> StoreLayout {
 
 static TURN: AtomicBool = AtomicBool::new(false);
 
-/// A write lock that nobody looks at. To be kept: there is no word to release.
+/// A write lock that is never checked. To be kept: there is no word to release.
 fn guard(cells: &Cells) -> WriteGuard<'_> {
     let lock = ProcessLock::new(LockWord::new(cells, 0), LockOf::Queue, &TURN);
     WriteGuard::new(LockGuard::resume(lock, 1))
@@ -87,9 +87,9 @@ fn a_pair_that_belongs_together_numbers_a_message_that_is_there() {
     });
 }
 
-/// Readers rely on a slot that leads to a message. An appender relies on `lastIndex`: a message that
-/// is counted gets no slot any more, so one that is counted first would be left without for good.
-// Red with: the slot stored behind its counters; a relaxed store of it; relaxed counters.
+/// Readers rely on slots pointing to messages. An appender relies on `lastIndex`: a counted message
+/// gets no slot any more, so a message counted before its slot is stored would never get one.
+// Red with: the slot stored after its counters; a relaxed store of it; relaxed counters.
 #[test]
 fn a_slot_and_what_counts_it_lead_to_messages_that_are_there() {
     loom::model(|| {
@@ -113,7 +113,7 @@ fn a_slot_and_what_counts_it_lead_to_messages_that_are_there() {
     });
 }
 
-/// Under one lock they cannot meet: the writer is a process whose lock was taken away.
+/// Under one lock they cannot meet: the writer is a process that lost its lock by force.
 // Red with: a load and a store in place of the CAS that ends the file.
 #[test]
 fn a_place_gets_a_message_or_the_end_of_the_file() {

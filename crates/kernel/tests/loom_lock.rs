@@ -37,7 +37,7 @@ fn cells(holder: u64) -> Arc<Cells> {
     Arc::new(cells)
 }
 
-/// Takes the lock away from the dead holder if it still has it, then takes it if it is free.
+/// Frees the lock by force if the dead holder still has it, then takes it if it is free.
 fn rob_and_append(cells: &Cells, inside: &AtomicU32, pid: u32) -> (bool, bool) {
     let lock = LockWord::new(cells, LOCK);
     let found = lock.read();
@@ -69,9 +69,10 @@ fn a_dead_holder_is_robbed_once_and_its_lock_has_one_holder() {
     });
 }
 
-/// The holder was stopped between its copy and its second look at the lock word, until its lock was
-/// taken away: then the thief's append and its own going on are in any order.
-// Red with: no second look at the lock word.
+/// The holder was stopped between its copy and its second check of the lock word, until its lock
+/// was taken by force: then the new holder's append and the old one's continuation run in any
+/// order.
+// Red with: no second check of the lock word.
 #[test]
 fn a_robbed_holder_publishes_nothing_and_harms_nothing() {
     loom::model(|| {

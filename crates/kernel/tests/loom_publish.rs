@@ -34,12 +34,13 @@ fn cells() -> Arc<Cells> {
     Arc::new(cells)
 }
 
-// Red with: a relaxed CAS or load of the header; the header shown first; no zeros behind the payload.
+// Red with: a relaxed CAS or load of the header; the header stored first; no zeros after the
+// payload.
 #[test]
 fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_behind_it() {
     loom::model(|| {
         let cells = cells();
-        // What a writer left that died before it published.
+        // Bytes left by a writer that died before it published.
         cells.store_header_plain(
             FIRST + 12,
             document::word(4, false),

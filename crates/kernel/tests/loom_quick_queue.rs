@@ -16,7 +16,7 @@ const LENGTH: u32 = 8;
 /// Where messages begin: not at 0, so that an entry without its address is seen.
 const BEGIN: u64 = 8;
 
-/// All interleavings with so few preemptions: without a bound it takes too long.
+/// All interleavings with at most this many preemptions: without a bound it takes too long.
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -42,7 +42,7 @@ impl Queue {
         Stamp::claim(Producer::new(NAMES[producer]).unwrap(), LENGTH)
     }
 
-    /// Claims an entry; where it lies.
+    /// Claims an entry; returns its position.
     fn claim(&self, stamp: Stamp) -> u64 {
         let mut entries = (0..ENTRIES).map(|number| number * ENTRY);
         let claimed = entries.find(|at| {

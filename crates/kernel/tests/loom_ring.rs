@@ -22,7 +22,7 @@ fn ring(layout: Layout) -> Arc<Cells> {
     Arc::new(cells)
 }
 
-/// All interleavings with so few preemptions: without a bound it takes too long.
+/// All interleavings with at most this many preemptions: without a bound it takes too long.
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -101,7 +101,7 @@ fn grow(first: &Cells) {
     ring.close().unwrap();
 }
 
-/// Puts a message into the ring that is open; whether that is the first one.
+/// Puts a message into the ring that is open; returns whether that is the first one.
 fn put_into_newest(rings: &[Arc<Cells>; 2], byte: u8) -> bool {
     match put(&rings[0], byte) {
         Err(Refused::Closed) => {

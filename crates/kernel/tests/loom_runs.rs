@@ -1,5 +1,6 @@
 //! Every interleaving of a run of documents that one header shows and its readers:
-//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_runs`. In ordinary builds this file is empty.
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_runs`. In ordinary builds this file is
+//! empty.
 #![cfg(loom)]
 
 use std::sync::atomic::AtomicBool;
@@ -32,7 +33,8 @@ fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
     WriteGuard::new(LockGuard::resume(lock, pid))
 }
 
-/// The write lock is held; a writer that died left what looks like documents.
+/// Memory in which the write lock is held, with leftovers of a dead writer that look like
+/// documents.
 fn cells() -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(48));
     cells.store_release(LOCK, u64::from(HOLDER), Step::named("lock.take.cas"));
@@ -46,7 +48,7 @@ fn cells() -> Arc<Cells> {
     Arc::new(cells)
 }
 
-/// Stores the run behind its first header, which stays 0.
+/// Stores the run after its first header, which stays 0.
 fn store_run(cells: &Cells) {
     let held = guard(cells, HOLDER);
     store(cells, FIRST, Payload::new(&RUN[0]), &held).unwrap();
@@ -62,7 +64,7 @@ fn show_run(cells: &Cells) -> Result<(), NotPublished> {
     shown
 }
 
-/// Reads to the first header that shows nothing.
+/// Reads to the first header that is 0.
 fn read(cells: &Cells) -> Vec<Vec<u8>> {
     let (mut position, mut found) = (FIRST, Vec::new());
     while let Header::Data(length) = document::parse(cells.load_header_acquire(position)) {
@@ -72,7 +74,7 @@ fn read(cells: &Cells) -> Vec<Vec<u8>> {
     found
 }
 
-// Red with: a relaxed CAS of the header; the first header shown early; no zeros behind a payload.
+// Red with: a relaxed CAS of the header; the first header stored early; no zeros after a payload.
 #[test]
 fn a_run_is_seen_whole_or_not_at_all() {
     loom::model(|| {
@@ -91,8 +93,9 @@ fn a_run_is_seen_whole_or_not_at_all() {
     });
 }
 
-/// The holder was stopped between its copy and its second look, until its lock was taken away.
-// Red with: no second look at the lock word; no zeros behind a payload; a relaxed CAS of the header.
+/// The holder was stopped between its copy and its second check, until its lock was taken by force.
+// Red with: no second check of the lock word; no zeros after a payload; a relaxed CAS of the
+// header.
 #[test]
 fn a_run_whose_holder_is_robbed_is_never_seen() {
     loom::model(|| {

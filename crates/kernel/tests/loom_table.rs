@@ -18,7 +18,7 @@ fn find(cells: &Cells, key: &str) -> Option<u64> {
     }
 }
 
-/// Two creators, each of its keys, and a reader of "a" that takes no lock.
+/// Two creators, each of its own keys, and a reader of "a" that takes no lock.
 fn race(keys: [&'static str; 2]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

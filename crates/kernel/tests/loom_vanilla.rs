@@ -16,7 +16,7 @@ const RECORD: u64 = HEADER + PAYLOAD;
 /// Bytes of each writer's data file, as a multiple of 8.
 const DATA: u64 = 16;
 
-/// All interleavings with so few preemptions: without a bound it takes too long.
+/// All interleavings with at most this many preemptions: without a bound it takes too long.
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -42,7 +42,7 @@ impl Cycle {
         claims::publish_record(data, 0, PAYLOAD as u32);
     }
 
-    /// Appends the one message of a writer; its sequence number.
+    /// Appends the one message of a writer; returns its sequence number.
     fn append(&self, writer: u64) -> u64 {
         self.stage(writer);
         let slot = (0..SLOTS).find(|slot| claims::claim_slot(&self.index, *slot, writer));
@@ -79,7 +79,7 @@ fn an_entry_names_a_whole_record_and_no_entry_is_lost() {
             })
             .into_iter()
             .collect();
-        // Entries are filled from the first on: behind a free one there is none that is taken.
+        // Entries are filled in order: no taken one comes after a free one.
         if cycle.read(1).is_some() {
             assert!(cycle.read(0).is_some());
         }

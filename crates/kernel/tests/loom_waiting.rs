@@ -1,5 +1,6 @@
-//! Every interleaving of sleepers and appenders at the word by which they agree: `RUSTFLAGS="--cfg
-//! loom" cargo test --release --test loom_waiting`. In ordinary builds this file is empty.
+//! Every interleaving of sleepers and appenders at the word that synchronises them:
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_waiting`. In ordinary builds this file
+//! is empty.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -16,14 +17,15 @@ fn cells() -> Arc<Cells> {
     Arc::new(Cells::new(Mapping::zeroed(24)))
 }
 
-/// As `loom::model`, with up to two preemptions: every interleaving of three threads takes minutes.
+/// Like `loom::model`, with up to two preemptions: every interleaving of three threads takes
+/// minutes.
 fn of_three(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(model);
 }
 
-/// P1 to P3: whether this appender has to wake the sleepers.
+/// P1 to P3: whether this appender must wake the sleepers.
 fn append(cells: &Cells, header: u64) -> bool {
     cells.publish_header(header, 0, 1, Step::named("publish.header.cas")).unwrap();
     let word = Word::new(cells, WORD);
@@ -37,13 +39,14 @@ fn begin_to_sleep(cells: &Cells, header: u64) -> Option<u32> {
     (cells.load_header_acquire(header) == 0).then_some(value)
 }
 
-/// Whether a sleep at a value ends: by a change that the system sees, or by a wake-up after it began.
+/// Whether a sleep at a value ends: by a change that the system sees, or by a wake-up after it
+/// began.
 fn is_awake(cells: &Cells, value: u32, is_woken: bool) -> bool {
     is_woken || Word::new(cells, WORD).value() != value
 }
 
-// Red with: no fence of the sleeper; no fence (here, for the order of two accesses elsewhere) of the
-// appender; the look at the queue before the word is armed.
+// Red with: no fence of the sleeper; no fence (here, for the order of two accesses elsewhere) of
+// the appender; the queue polled before the word is armed.
 #[test]
 fn a_sleeper_sees_the_message_or_is_woken() {
     loom::model(|| {
@@ -58,7 +61,8 @@ fn a_sleeper_sees_the_message_or_is_woken() {
     });
 }
 
-// Red with: a word that is 1 while somebody sleeps and 0 otherwise, as another sleeper sets it back.
+// Red with: a word that is 1 while a reader sleeps and 0 otherwise, as another sleeper sets it
+// back.
 #[test]
 fn a_sleeper_that_was_announced_a_message_does_not_sleep_when_another_arms_the_word() {
     of_three(|| {
@@ -70,7 +74,7 @@ fn a_sleeper_that_was_announced_a_message_does_not_sleep_when_another_arms_the_w
         let other = thread::spawn(move || begin_to_sleep(&other, SECOND));
 
         let asleep = begin_to_sleep(&cells, HEADER);
-        // W4 comes last: what was woken before it is not asleep.
+        // W4 comes last: a wake-up before it has no effect.
         append.join().unwrap();
         other.join().unwrap();
 

@@ -133,7 +133,7 @@ fn writers_exclude_each_other() {
     }
 }
 
-/// A queue of two producers, the second of which died where `profile` and the entry say.
+/// A queue of two producers, the second of which died in the state given by its profile and entry.
 fn with_dead_producer(dir: &Path, entry: (u64, u64), words: [u64; 4]) {
     let queue = open(dir, 4096);
     let dead = queue.producer(&mut Detached::here(), "BB0").unwrap();
@@ -177,7 +177,7 @@ fn a_whole_message_of_a_dead_producer_is_read_and_then_completed() {
 
 #[test]
 fn an_entry_that_nothing_proves_is_passed_over_once() {
-    // The profile was lost; it is of another length; its producer went on.
+    // The profile was lost; it has another length; its producer continued.
     for words in [[0, 0, 0, 0], [5, 12, 16, 0], [11, 19, 48, 0]] {
         let dir = tempfile::tempdir().unwrap();
         with_dead_producer(dir.path(), (0, CLAIMED), words);

@@ -1,4 +1,4 @@
-//! What a power cut left is repaired under the write lock alone (`docs/durability.md`).
+//! Files are repaired after a power cut under the write lock only (`docs/durability.md`).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ pub const UNPACKED_MAX: usize = 256 << 20;
 
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 16 << 10;
-/// No byte of Snappy stands for more than this many: a copy of 64 bytes takes three.
+/// The greatest expansion of a byte of Snappy: a copy of 64 bytes takes three.
 const SNAPPY_MOST: usize = 22;
 
 thread_local! {

@@ -17,7 +17,7 @@ struct Parts {
     details: String,
     /// The message's index, file and position.
     place: String,
-    /// How many bytes there was no memory for; 0 if the message is at fault.
+    /// How many bytes could not be allocated; 0 if the message is at fault.
     lacking: usize,
 }
 
@@ -28,7 +28,7 @@ impl WireError {
         Self(Box::new(Parts { what: what.into(), ..Parts::default() }))
     }
 
-    /// There was no memory for this many bytes.
+    /// The error when this many bytes could not be allocated.
     #[cold]
     #[must_use]
     pub fn no_memory(needed: usize) -> Self {
@@ -37,7 +37,7 @@ impl WireError {
             .with("needed_bytes", needed)
     }
 
-    /// For how many bytes there was no memory, if that is the error.
+    /// How many bytes could not be allocated, if that is the error.
     #[must_use]
     pub fn lacking(&self) -> Option<usize> {
         (self.0.lacking > 0).then_some(self.0.lacking)

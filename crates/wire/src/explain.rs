@@ -20,12 +20,12 @@ pub struct Part {
     pub length: usize,
     /// How many blocks it is inside of.
     pub depth: usize,
-    /// The name of its code, or what it is if it has none.
+    /// The name of its code, or its kind if it has none.
     pub code: &'static str,
     pub meaning: String,
 }
 
-/// The parts of a message. Bytes that are no values are one part, which says why.
+/// The parts of a message. Bytes that are not values become one part, which says why.
 #[must_use]
 pub fn parts(message: &[u8]) -> Vec<Part> {
     let mut walk = Walk { message, parts: Vec::new() };
@@ -192,7 +192,7 @@ const fn temporal_name(code: u8) -> &'static str {
     }
 }
 
-/// A string in quotes, cut where it is long.
+/// A string in quotes, truncated if long.
 fn quoted(bytes: &[u8]) -> String {
     const SHOWN: usize = 80;
     let text = reader::text(bytes, 0).map_or_else(|_| bytes.escape_ascii().to_string(), Into::into);

@@ -9,7 +9,7 @@
 //!   byte means;
 //! - [`text`] prints messages as YAML, JSON or hexadecimal, and parses YAML and JSON;
 //! - [`arrow`] converts messages to Arrow columns, and columns to messages;
-//! - [`requests`] parses what clients of Redis ask a server;
+//! - [`requests`] parses requests from Redis clients;
 //! - [`WireError`] states what is wrong with a message, and where.
 #![forbid(unsafe_code)]
 

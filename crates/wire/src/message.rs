@@ -6,7 +6,7 @@ use crate::codes::{STRING_0, STRING_ANY};
 use crate::error::{Result, WireError};
 use crate::reader::{self, Name, Reader, Shape, Token};
 
-/// Whether a message begins with a string: others are not worth the error of [`text`].
+/// Whether a message begins with a string. Cheaper than an error of [`text`] for others.
 #[must_use]
 pub fn begins_with_text(message: &[u8]) -> bool {
     matches!(message.first().copied(), Some(STRING_0..=0xFF | STRING_ANY))

@@ -1,9 +1,9 @@
-//! Buffers that grow with a message, and say when there is no memory for it. A `Vec` would end the
-//! process.
+//! Buffers that grow with a message, and return an error when out of memory. A `Vec` would abort
+//! the process.
 
 use crate::error::{Result, WireError};
 
-/// Checks that there is memory before code runs that would abort the process without it.
+/// Checks that there is enough memory before running code that would abort the process otherwise.
 pub fn room(needed: usize) -> Result<()> {
     let reserved = Vec::<u8>::new().try_reserve_exact(needed);
     reserved.map_err(|_| WireError::no_memory(needed))
@@ -12,15 +12,15 @@ pub fn room(needed: usize) -> Result<()> {
 /// Room for the header of a file.
 const SMALL: usize = 4 << 10;
 
-/// Bytes by which a buffer grows where it cannot double.
+/// By how many bytes a buffer grows if it cannot double.
 const STEP: usize = 64 << 10;
 
-/// Bytes that are written one after the other. Without memory for more, the rest is left out, and
-/// [`Out::check`] says so: writing a value needs no check of its own.
+/// Bytes that are written sequentially. When out of memory, the rest is dropped and [`Out::check`]
+/// returns an error, so that writing a value needs no check of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Out {
     bytes: Vec<u8>,
-    /// How many bytes there was no memory for; 0 if there was.
+    /// How many bytes could not be allocated; 0 if none failed.
     lacking: usize,
 }
 
@@ -37,13 +37,13 @@ impl Out {
         Self { bytes: Vec::with_capacity(few), lacking: 0 }
     }
 
-    /// For a header: without memory even for that, the process ends as for every other small thing.
+    /// For a header: being out of memory for that aborts the process, as for any small allocation.
     #[must_use]
     pub fn small() -> Self {
         Self::with_capacity(SMALL)
     }
 
-    /// What was written, of [`Out::small`].
+    /// The bytes written to an [`Out::small`].
     ///
     /// # Panics
     /// If there was no memory for it.
@@ -53,21 +53,21 @@ impl Out {
         self.bytes
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// How many bytes there is room for already.
+    /// The number of bytes that fit without growing.
     #[inline]
     #[must_use]
     pub const fn capacity(&self) -> usize {
@@ -106,7 +106,7 @@ impl Out {
         self.lacking == 0 && more <= self.bytes.capacity() - self.bytes.len()
     }
 
-    /// Appends `count` times the same byte.
+    /// Appends the same byte `count` times.
     #[inline]
     pub fn fill(&mut self, count: usize, byte: u8) {
         if self.reserve(count) {
@@ -122,7 +122,7 @@ impl Out {
         }
     }
 
-    /// Goes back to this many bytes.
+    /// Truncates to this many bytes.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
@@ -135,7 +135,7 @@ impl Out {
         self.lacking = 0;
     }
 
-    /// Makes room for `more` bytes; false without memory for them.
+    /// Makes room for `more` bytes; false when out of memory.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> bool {
         self.has_room(more) || self.grow(more)
@@ -146,7 +146,7 @@ impl Out {
         if self.lacking > 0 {
             return false;
         }
-        // Room for as much again, or without that, for little more than is needed.
+        // Doubles the capacity or, if that fails, adds little more than is needed.
         if self.bytes.try_reserve(more).is_err()
             && self.bytes.try_reserve_exact(more.max(STEP)).is_err()
         {
@@ -167,13 +167,13 @@ impl Out {
         WireError::no_memory(std::mem::take(&mut self.lacking))
     }
 
-    /// What was written, if that was everything.
+    /// The bytes written; an error if some were dropped.
     #[inline]
     pub fn written(&self) -> Result<&[u8]> {
         if self.lacking == 0 { Ok(&self.bytes) } else { Err(WireError::no_memory(self.lacking)) }
     }
 
-    /// What was written, if that was everything.
+    /// The bytes written; an error if some were dropped.
     #[inline]
     pub fn finish(mut self) -> Result<Vec<u8>> {
         self.check()?;
@@ -213,7 +213,7 @@ mod tests {
         let mut out = Out::new();
         out.push(1);
         assert!(!out.reserve(usize::MAX / 2));
-        out.extend_from_slice(&[2, 3]); // a hole would be worse than nothing
+        out.extend_from_slice(&[2, 3]); // dropped too, so that there is no hole
         assert_eq!(out.len(), 1);
         assert!(out.written().is_err());
         let fault = out.check().unwrap_err();

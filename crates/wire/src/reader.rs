@@ -363,13 +363,13 @@ impl<'a> Reader<'a> {
         self.if_next(|reader| reader.code().and_then(|code| reader.integer_after(code)))
     }
 
-    /// A float of any form, but those of integers.
+    /// A float in any form, except those of integers.
     #[inline]
     pub fn float_if(&mut self) -> Option<f64> {
         self.if_next(|reader| reader.code().and_then(|code| reader.float_after(code)))
     }
 
-    /// An integer, also in the shortest form of one beyond 32 bits: a float that equals it.
+    /// An integer, also as the float that is the shortest form of some integers beyond 32 bits.
     pub fn whole_if(&mut self) -> Option<i64> {
         self.integer_if().or_else(|| {
             self.if_next(|reader| match reader.code()? {

@@ -1,5 +1,5 @@
-//! Requests of clients of Redis (`docs/remote.md`): arrays of bulk strings of RESP, in the pieces in
-//! which they arrive; and `XADD` as messages.
+//! Requests from Redis clients (`docs/remote.md`): RESP arrays of bulk strings, parsed from the
+//! pieces in which they arrive; and `XADD` as messages.
 
 use std::fmt::Write as _;
 use std::mem;
@@ -9,7 +9,7 @@ use crate::writer::{self, Scalar};
 
 /// The longest number of RESP: 19 digits and a sign.
 const NUMBER_MAX: usize = 20;
-/// More is left to what looks at each request alone.
+/// Requests with more are handled individually.
 const FIELDS_MAX: usize = 32;
 const MESSAGE_MAX: usize = 64 << 10;
 const RUN_BYTES: usize = 1 << 20;
@@ -29,12 +29,12 @@ pub struct Limits {
 /// The words of a request.
 pub type Words<'a> = [&'a [u8]];
 
-/// What was received, up to the request that is not complete yet.
+/// The parser's state: the incomplete request at the end of the received bytes.
 #[derive(Debug, Default)]
 pub struct Requests {
     /// The beginning of that request.
     held: Vec<u8>,
-    /// Where it goes on.
+    /// The position at which parsing continues.
     at: usize,
     /// How many words are missing; 0 before its head.
     missing: usize,
@@ -51,16 +51,16 @@ enum Step {
 type Refused<T> = Result<T, String>;
 
 impl Requests {
-    /// How many bytes of an incomplete request there are.
+    /// The number of bytes of the incomplete request.
     #[must_use]
     pub const fn pending(&self) -> usize {
         self.held.len()
     }
 
-    /// Takes bytes, and gives each request that they complete.
+    /// Takes bytes, and calls `each` with every request that they complete.
     ///
     /// # Errors
-    /// What is wrong with the bytes: nothing that follows them can be understood.
+    /// The bytes are malformed: later bytes cannot be parsed either.
     pub fn feed(
         &mut self,
         data: &[u8],
@@ -98,7 +98,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Counts from the beginning of the incomplete request.
+    /// Makes positions relative to the beginning of the incomplete request.
     fn keep(&mut self, start: usize) {
         self.at -= start;
         for (from, to) in &mut self.words {
@@ -107,7 +107,7 @@ impl Requests {
         }
     }
 
-    /// Goes on with the request that begins at `start`.
+    /// Continues parsing the request that begins at `start`.
     fn step(&mut self, bytes: &[u8], start: usize, limits: Limits) -> Refused<Step> {
         if self.missing == 0 {
             let Some((count, past)) = head(bytes, start, b'*')? else { return Ok(Step::More) };
@@ -157,7 +157,7 @@ fn too_long(limits: Limits) -> String {
     format!("the request is too long: limit={} bytes", limits.size)
 }
 
-/// The number after a byte, and where its line ends; None while that is not there.
+/// The number after a type byte, and where its line ends; None while the line is incomplete.
 fn head(bytes: &[u8], at: usize, kind: u8) -> Refused<Option<(i64, usize)>> {
     let Some(found) = bytes.get(at) else { return Ok(None) };
     if *found != kind {
@@ -184,7 +184,7 @@ fn unexpected(found: u8) -> String {
     text
 }
 
-/// The messages of `XADD`s of one queue that follow one another, as a column.
+/// The messages of consecutive `XADD`s to one queue, as a column.
 #[derive(Debug, Default)]
 pub struct Entries {
     /// The name of the queue.
@@ -198,7 +198,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// How many messages there are.
+    /// The number of messages.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
@@ -210,10 +210,11 @@ impl Entries {
         self.len() == 0
     }
 
-    /// Whether a request is an `XADD` of this queue, or the first; its message is taken if it is.
+    /// Takes the message of a request if it is an `XADD` to this queue, or the first one; returns
+    /// whether it was taken.
     ///
-    /// What is not plain is not taken: options, ids of one's own, names that are not Latin-1 or
-    /// there twice, very long or very many fields.
+    /// Only plain requests are taken: not those with options, explicit ids, names that are repeated
+    /// or not Latin-1, and very long or very many fields.
     pub fn take(&mut self, words: &Words<'_>) -> bool {
         let [name, key, id, fields @ ..] = words else { return false };
         let is_plain = words.len() >= LEAST_WORDS
@@ -242,7 +243,7 @@ impl Entries {
     }
 }
 
-/// Appends a map of texts, or of bytes where they are not UTF-8; None if a name cannot be one.
+/// Appends a map of texts, or bytes if they are not UTF-8; None if a name is not valid.
 fn put_fields(out: &mut Out, fields: &Words<'_>) -> Option<()> {
     for (place, pair) in fields.chunks_exact(2).enumerate() {
         let [name, value] = pair else { return None };
@@ -258,7 +259,7 @@ fn put_fields(out: &mut Out, fields: &Words<'_>) -> Option<()> {
     out.written().ok().map(|_| ())
 }
 
-/// The ids of messages that follow one another, as bulk strings.
+/// The ids of consecutive messages, as bulk strings.
 #[must_use]
 pub fn ids(first: i64, count: usize) -> Out {
     let mut out = Out::with_capacity(64);

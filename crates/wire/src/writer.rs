@@ -1,5 +1,5 @@
-//! Writing BinaryWire (`docs/format.md` §8.2-8.6): values as tokens, in the forms of Java's writers.
-//! Each function appends one.
+//! Writing BinaryWire (`docs/format.md` §8.2-8.6): values as tokens, in the forms of Java's
+//! writers. Each function appends one.
 
 use crate::out::Out;
 use std::borrow::Cow;

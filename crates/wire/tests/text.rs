@@ -1,4 +1,4 @@
-//! Text read and shown again.
+//! Text parsed and printed again.
 
 use quire_wire::text::json;
 use quire_wire::text::yaml as shown;

@@ -1,4 +1,4 @@
-//! Arrow columns: schemas in, buffers out.
+//! Messages to Arrow columns: a schema goes in, buffers come out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Plan {
     }
 }
 
-/// An empty batch, and the columns beside those of the messages' values.
+/// An empty batch, and the columns that do not come from message values.
 fn parts_of<'p>(
     plan: &'p Plan,
     keep_misfits: bool,
@@ -103,7 +103,7 @@ fn parts_of<'p>(
 ) -> PyResult<(Batch<'p>, Beside)> {
     let misfits = if keep_misfits { Misfits::Keep } else { Misfits::Raise };
     let batch = Batch::new(&plan.0, misfits, self::layout(&plan.0, layout)?);
-    // Beside the tables of calls there is nothing: of which table would it be?
+    // With several tables there are no such columns, as they would belong to no particular table.
     let is_single = layout != "tables" || !matches!(plan.0.shape, Shape::Calls(_));
     Ok((batch, if is_single { Beside::new(payload, topic) } else { Beside::default() }))
 }
@@ -261,7 +261,7 @@ pub fn read<'py>(
             Err(raised)
         };
     }
-    // The messages read so far come first; the next call reports the error.
+    // Return the messages read so far; the next call reports the error.
     if let Some(fault) = fault
         && batch.messages() == 0
     {
@@ -355,7 +355,7 @@ fn array(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyTuple>> {
         .into_pyobject(py)
 }
 
-/// What a declared type is, the types inside, and the class's codec.
+/// The name of a declared type, the types inside, and the class's codec.
 type Parts = (Cow<'static, str>, Vec<Py<schema::Kind>>, Option<Py<Codec>>);
 
 #[doc = stub!("kind_parts")]

@@ -1,4 +1,4 @@
-//! Arrow's columns in, messages out.
+//! Arrow columns to messages.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -60,7 +60,7 @@ impl Encoder {
     }
 }
 
-/// A column of Arrow, borrowed.
+/// A borrowed Arrow column.
 struct Column {
     length: usize,
     start: usize,

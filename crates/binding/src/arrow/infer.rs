@@ -1,4 +1,4 @@
-//! What the messages of a queue look like, for a schema that nobody declared.
+//! Infers a schema from a sample of a queue's messages, for queues without a declared one.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// The sorts of values, what is under each name, what is in lists.
+/// The sorts of values, those under each name, and those in lists.
 fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
     let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
     let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));

@@ -1,5 +1,5 @@
-//! Arrow columns: [`decode`] makes them of messages, [`encode`] makes messages of them, and [`infer`]
-//! collects what a sample of messages looks like.
+//! Arrow columns: [`decode`] converts messages to columns, [`encode`] columns to messages, and
+//! [`infer`] infers a schema from a sample of messages.
 
 pub mod decode;
 pub mod encode;

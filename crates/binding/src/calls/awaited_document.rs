@@ -1,5 +1,5 @@
-//! A document whose handlers are coroutines: awaiting it runs them one after the other, and calls those
-//! of the events that follow.
+//! A document whose handlers are coroutines: awaiting it runs them in sequence, then calls the
+//! handlers of the document's remaining events.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,21 +12,21 @@ use pyo3::{PyTraverseError, PyVisit};
 use super::history::{Handling, Paused};
 use crate::document::Document;
 
-/// A document up to a handler that returned a coroutine.
+/// A document whose handlers have been called up to one that returned a coroutine.
 pub struct Pending {
     pub open: Document,
     pub coroutine: Py<PyAny>,
-    /// The methods that its result has, if the handler declared an interface.
+    /// The methods of the coroutine's result, if the handler declared an interface.
     pub methods: Option<Py<PyDict>>,
-    /// The events from here on were not handled.
+    /// The offset of the first event not handled yet.
     pub offset: usize,
-    /// Metadata has none.
+    /// The paused history; None for metadata.
     pub history: Option<Paused>,
 }
 
-/// How far the handlers of a document have come.
+/// The progress of a document's handlers.
 pub enum Progress<'py> {
-    /// All of them were called: whether there was one.
+    /// All were called; true if there was one.
     Done(bool),
     /// One returned a coroutine; the events after it begin at the offset.
     Awaits { coroutine: Bound<'py, PyAny>, methods: Option<Py<PyDict>>, offset: usize },
@@ -36,7 +36,7 @@ pub enum Progress<'py> {
 pub trait Reads: Send + Sync {
     fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError>;
 
-    /// Goes on with the events after that of a coroutine, which returned `result`.
+    /// Continues with the events after that of a coroutine, which returned `result`.
     fn go_on<'py>(
         &self,
         py: Python<'py>,
@@ -51,7 +51,7 @@ pub trait Reads: Send + Sync {
     /// Moves back to a document.
     fn return_to(&self, py: Python<'_>, open: &Document);
 
-    /// Lets the next document be read: no handler is awaited any more.
+    /// Lets the next document be read, as no handler is being awaited any more.
     fn end_awaiting(&self);
 }
 
@@ -63,7 +63,7 @@ pub struct AwaitedDocument {
     pending: Mutex<Option<Pending>>,
 }
 
-/// How a coroutine goes on.
+/// How to resume a coroutine.
 enum Resume<'py> {
     Send(Bound<'py, PyAny>),
     Throw(PyErr),
@@ -138,7 +138,7 @@ impl AwaitedDocument {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the coroutine up to where it waits, or the document to its end: then the error is
+    /// Runs the coroutine until it waits, or the document to its end, in which case the error is
     /// `StopIteration`.
     fn step<'py>(&self, py: Python<'py>, mut how: Resume<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(mut pending) = self.pending().take() else {
@@ -172,7 +172,7 @@ impl AwaitedDocument {
         }
     }
 
-    /// Lets the reader go on: with the next document, or with this one if its error remains.
+    /// Lets the reader continue: with the next document, or with this one if its error remains.
     fn end(&self, py: Python<'_>, pending: &Pending, error: Option<PyErr>) -> PyErr {
         let reader = &self.reader;
         let dealt_with = error.map_or(Ok(()), |error| reader.failed(py, &pending.open, error));
@@ -182,7 +182,7 @@ impl AwaitedDocument {
 }
 
 impl Drop for AwaitedDocument {
-    /// One that nobody awaited is read again.
+    /// A document that was not awaited to the end is read again.
     fn drop(&mut self) {
         if let Some(pending) = self.pending().take() {
             Python::attach(|py| self.reader.return_to(py, &pending.open));
@@ -199,7 +199,7 @@ fn resume<'py>(coroutine: &Bound<'py, PyAny>, how: Resume<'py>) -> PyResult<Boun
     }
 }
 
-/// What a coroutine returned, or the error that it ended with.
+/// The result of a coroutine, or the error that it ended with.
 fn result_of(py: Python<'_>, ended: PyErr) -> PyResult<Bound<'_, PyAny>> {
     if !ended.is_instance_of::<PyStopIteration>(py) {
         return Err(ended);

@@ -1,4 +1,4 @@
-//! Message history: as an object, and as the state of each thread that its writers pass on.
+//! Message history: as an object, and as thread-local state that the thread's writers pass on.
 
 use quire_wire::out::Out;
 use std::cell::RefCell;
@@ -91,8 +91,8 @@ pub struct Handling {
 }
 
 impl Handling {
-    /// Begins with a message whose history is not known yet: so far there is only its source id and
-    /// index.
+    /// Begins with a message whose own history is not read yet: at first only its source id and
+    /// index are known.
     #[inline]
     pub fn begin(source: (i32, i64)) -> Self {
         let read_at = clock::monotonic_time_ns();
@@ -105,7 +105,7 @@ impl Handling {
         })
     }
 
-    /// Adds the history that the message turned out to have.
+    /// Adds the message's own history.
     pub fn read(&self, cursor: &mut Reader<'_>) -> quire_wire::Result<()> {
         CURRENT.with_borrow_mut(|history| {
             history.read_into(cursor)?;
@@ -129,7 +129,7 @@ impl Handling {
     }
 }
 
-/// The message of a handler that waits: this thread does other things meanwhile.
+/// The history of a message whose handler is suspended while the thread runs other tasks.
 pub struct Paused {
     history: History,
     source: (i32, i64),
@@ -145,7 +145,7 @@ impl Handling {
 }
 
 impl Paused {
-    /// Goes on with the message, in whichever thread.
+    /// Continues with the message, in any thread.
     pub fn resume(self) -> Handling {
         let Self { history, source, read_at } = self;
         let around = CURRENT.with_borrow_mut(|current| std::mem::replace(current, history));
@@ -160,7 +160,7 @@ impl Drop for Handling {
             if let Some(around) = self.around.take() {
                 *history = around;
             } else {
-                history.sources.clear(); // its memory is for the next
+                history.sources.clear(); // keeps its memory for the next
                 history.timings.clear();
             }
         });

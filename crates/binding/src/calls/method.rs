@@ -118,7 +118,7 @@ impl Method {
         &self.name
     }
 
-    /// The name as messages hold it.
+    /// The name as encoded in messages.
     pub fn latin_name(&self) -> &[u8] {
         &self.latin_name
     }
@@ -142,12 +142,12 @@ impl Method {
         &self.parameters
     }
 
-    /// How many arguments a call has at least.
+    /// The minimum number of arguments of a call.
     pub const fn required(&self) -> usize {
         self.required
     }
 
-    /// The methods of what a call returns.
+    /// The methods of a call's result.
     pub const fn next(&self) -> Option<&Py<PyDict>> {
         self.next.as_ref()
     }

@@ -32,9 +32,9 @@ use crate::values::{classes, decode};
 /// Signals are checked after this many messages: perhaps no Python handler runs in between.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;
 
-/// The reader was closed.
+/// State bit: the reader was closed.
 const CLOSED: u8 = 1;
-/// A handler is awaited: the next document is read when it is done.
+/// State bit: a handler is being awaited; the next document is read when it is done.
 const AWAITING: u8 = 2;
 
 #[doc = stub!("MethodReader")]
@@ -65,19 +65,19 @@ struct Table {
     by_id: HashMap<i64, Handler>,
 }
 
-/// What is called, and with which arguments.
+/// A handler, and the method that determines its arguments.
 struct Handler {
     method: Py<Method>,
     call: Py<PyAny>,
 }
 
-/// What a handler returned, and its declared methods, which take precedence over all others.
+/// The object a handler returned, and its declared methods, which take precedence over all others.
 struct Returned<'py> {
     target: Bound<'py, PyAny>,
     methods: Bound<'py, PyDict>,
 }
 
-/// What became of the next document.
+/// The result of reading the next document.
 enum Read {
     Nothing,
     Done(bool),
@@ -229,7 +229,7 @@ impl MethodReader {
         }
     }
 
-    /// What becomes of a document whose handler is to be awaited, or has failed.
+    /// Handles a document whose handler is to be awaited, or has failed.
     #[cold]
     fn unfinished(
         &self,
@@ -299,7 +299,7 @@ impl MethodReader {
         compress::begin_message();
         let cursor = Reader::new(taken.payload());
         if !matches!(cursor.shape(), Shape::Map) {
-            return Ok(Progress::Done(false)); // not a call: nobody knows it
+            return Ok(Progress::Done(false)); // not a call
         }
         self.call_each(py, self.table(taken.is_metadata()), cursor, handling, false, None)
     }
@@ -335,7 +335,7 @@ impl MethodReader {
                 let (methods, offset) = (methods.map(|it| it.clone_ref(py)), cursor.offset());
                 return Ok(Progress::Awaits { coroutine: target, methods, offset });
             }
-            // Without an interface that the handler declares, its result is not used.
+            // The handler's result is only used if it declares an interface.
             returned = methods.map(|it| Returned { target, methods: it.bind(py).clone() });
         }
         Ok(Progress::Done(is_known))

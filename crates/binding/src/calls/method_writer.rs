@@ -1,4 +1,5 @@
-//! Calls that append: each becomes one document, built in a buffer and appended at once.
+//! Method calls as messages: each call becomes one document, built in a buffer and appended at
+//! once.
 
 use quire_wire::out::Out;
 use std::cell::Cell;
@@ -136,7 +137,8 @@ impl Call {
         visit.call(&self.method)
     }
 
-    // A writer's attributes are this method of such objects: calling it takes no tuple of arguments.
+    // A writer's attributes are this method of such objects: calling it takes no tuple of
+    // arguments.
     #[doc = stub!("Call.call")]
     #[pyo3(signature = (first = First::Missing, /, *rest, **named))]
     fn call(
@@ -281,7 +283,7 @@ impl Target {
         }
     }
 
-    /// A message as the queue's wire type has it.
+    /// Converts a message to the queue's wire type.
     fn in_wire(&self, message: Out) -> failure::Result<Out> {
         match self {
             Self::Queue(appender) => in_wire_of(appender.get().kernel.queue(), message),

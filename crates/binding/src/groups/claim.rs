@@ -33,7 +33,7 @@ impl ClaimKey {
     }
 }
 
-// What Python notes about a claim is beside it; the interpreter's lock guards both.
+// Python keeps its own state of a claim here; access is serialised by the interpreter.
 #[doc = stub!("Claim")]
 #[pyclass(module = "quire._native")]
 pub struct Claim {
@@ -84,7 +84,7 @@ impl Claim {
         self.counted |= messages;
     }
 
-    /// Drops messages from what is pending.
+    /// Removes messages from the pending ones.
     pub const fn settle(&mut self, messages: u32) {
         self.kernel.pending &= !messages;
         self.refused &= !messages;

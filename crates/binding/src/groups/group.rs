@@ -90,8 +90,8 @@ pub fn group_tails(py: Python<'_>, file: PathBuf) -> PyResult<Vec<(u64, u64)>> {
     Ok(found.into_iter().map(|tail| (tail.index, tail.hash)).collect())
 }
 
-/// A message's index, the count of its deliveries, the name and pid of the member that has it,
-/// since when, for how long, its delay, and why it is delivered again.
+/// A message's index, its delivery count, the name and pid of the member that holds it, since when,
+/// the time left, its delay, and why it is delivered again.
 type DeliveredRow =
     (u64, u8, Option<(String, u32)>, Option<u64>, Option<u64>, u64, Option<&'static str>);
 

@@ -48,7 +48,7 @@ fn words(buffer: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 pub struct GroupMember(pub Arc<Kernel>);
 
 impl GroupMember {
-    /// Calls a member that no other thread uses; while one does, it is waited for detached.
+    /// Calls `f` on the member; while another thread uses it, waits detached.
     fn with<'a, T>(
         &'a self,
         py: Python<'_>,

@@ -36,7 +36,7 @@ use crate::values::{codec, encode};
 pub struct Appender {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
-    /// What messages go through, if appends are asynchronous.
+    /// The ring that messages go through, if appends are asynchronous.
     ring: Option<Arc<Ring>>,
     /// How many replicas each message waits for.
     wait: Option<Quorum>,
@@ -346,7 +346,7 @@ impl Appender {
         Ok(index)
     }
 
-    /// What an append promises, asked for before it.
+    /// The replication guarantee of an append, created before it.
     #[cold]
     fn promise(
         &self,
@@ -402,7 +402,7 @@ impl Appender {
         Self::put_each(py, count, |may_wait, number| ring.put(may_wait, payload(number)?, false))
     }
 
-    /// Puts messages in one after the other; an exception says how many were.
+    /// Puts messages in one by one; an exception's note says how many were.
     fn put_each(
         py: Python<'_>,
         count: usize,

@@ -56,7 +56,7 @@ impl ManualClock {
 pub enum QueueClock {
     /// Read by the kernel.
     Kernel(Clock),
-    /// Called from here.
+    /// A Python callable.
     Callable(Py<PyAny>),
 }
 

@@ -99,13 +99,13 @@ impl Index for u64 {
 
 /// Messages as columns that are returned: indexes, and payloads with their offsets.
 pub struct PayloadColumns {
-    /// Where their memory is from, if it is used again.
+    /// The source of their memory, if it is reused.
     spare: Option<Arc<Spare>>,
     indexes: Vec<u8>,
     offsets: Vec<u8>,
     data: Vec<u8>,
     max_bytes: usize,
-    /// Whether there was memory for what was added last.
+    /// Whether there was memory for the last message added.
     added: quire_kernel::Result<()>,
 }
 
@@ -162,8 +162,8 @@ impl PayloadColumns {
         buffer::reserve(&mut self.data, more)
     }
 
-    /// The columns of `count` messages. Those that there was memory for come first; the next
-    /// call meets the lack of it again.
+    /// The columns of `count` messages. If memory ran out after some of them, those are returned,
+    /// and the next call meets the error again.
     pub fn finish(self, count: usize) -> quire_kernel::Result<Columns> {
         if count == 0 {
             self.added?;

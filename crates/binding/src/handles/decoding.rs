@@ -1,4 +1,4 @@
-//! Messages as objects, decoded without their tailer's lock: that may call Python code.
+//! Messages decoded to objects, without holding the tailer's lock: decoding may call Python code.
 
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::{Ask, DocumentPlace, Tailer};
@@ -44,7 +44,8 @@ fn put_back(py: Python<'_>, tailer: &Tailer, taken: &Taken, failure: Failure) ->
     error
 }
 
-/// Moves back after an error, which is the one to raise: a tailer closed meanwhile has no position.
+/// Moves back after an error. Failures are ignored, as the first error is the one to raise, and a
+/// tailer closed meanwhile has no position.
 fn return_to(py: Python<'_>, tailer: &Tailer, place: &DocumentPlace) {
     let _ = detached(py, |may_wait| tailer.return_to(may_wait, place));
 }

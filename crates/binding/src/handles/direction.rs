@@ -1,4 +1,4 @@
-//! The names of directions, of the tailers of every format.
+//! Names of read directions, for the tailers of every format.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! Where documents to read come from: the files of a queue, or a Python handle that receives them from
-//! elsewhere.
+//! Sources of documents to read: the files of a queue, or a Python handle that receives them from
+//! another machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::repr;
 use crate::values::decode;
 use crate::values::failure::Failure;
 
-/// What hands out documents.
+/// A source of documents.
 pub enum Source {
     Files(Arc<Kernel>),
     Handle(Receiver),
 }
 
-/// A Python handle that receives messages, and what does not change of its queue.
+/// A Python handle that receives messages, and the constant properties of its queue.
 pub struct Receiver {
     handle: Py<PyAny>,
     path: String,
@@ -70,7 +70,7 @@ impl Source {
         }
     }
 
-    /// The next document, which stays: [`Source::step_over`] steps over it.
+    /// The next document, which [`Source::step_over`] then steps over.
     pub fn open(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
         match self {
             Self::Files(tailer) => {
@@ -142,7 +142,7 @@ impl Source {
         }
     }
 
-    /// Whether messages have the names of their fields.
+    /// Whether messages have field names.
     pub fn has_names(&self) -> bool {
         match self {
             Self::Files(tailer) => !tailer.queue().is_fieldless(),
@@ -170,7 +170,7 @@ impl Source {
         }
     }
 
-    /// What the repr of a reader says of its tailer.
+    /// The tailer's part of a reader's repr.
     pub fn parts(&self, py: Python<'_>) -> Vec<String> {
         match self {
             Self::Files(tailer) => repr::tailer(py, tailer),

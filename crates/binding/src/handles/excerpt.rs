@@ -18,7 +18,7 @@ pub struct Excerpt {
     #[doc = stub!("Excerpt.data")]
     #[pyo3(get)]
     data: Py<PyBytes>,
-    /// Its fields have no names.
+    /// Whether its fields have no names.
     fieldless: bool,
 }
 

@@ -1,15 +1,16 @@
 //! The Python classes for the kernel's handles: [`queue`], [`appender`],
-//! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that read
-//! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
+//! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that
+//! read and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
-//! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
-//! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
-//! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
-//! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, [`direction`] where
-//! reads go, [`documents`] where documents come from, [`taken`] one that is being decoded, and
-//! [`sender`] where they go if not to files. [`decoding`] makes objects of messages. [`render`]
-//! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
-//! tailers of formats whose messages are raw bytes share, and [`queue_options`] what a queue is opened with.
+//! [`pretoucher`] prepares files ahead of appenders, [`ring`] buffers asynchronous appends, and
+//! [`file_events`] reports opened and closed files to a listener. [`payload`] is a message passed
+//! in by the caller, [`column`] a column of messages. [`scan`] is a long read that checks for
+//! signals, [`spin`] a busy wait, [`waits`] waits for messages, [`promise`] for replicas.
+//! [`direction`] is the read direction, [`documents`] a source of documents, [`taken`] a document
+//! being decoded, and [`sender`] a destination other than files. [`decoding`] converts messages to
+//! objects. [`render`] and [`render_columns`] format a batch for the command line. [`raw_tailer`]
+//! is shared by the tailers of formats whose messages are raw bytes, and [`queue_options`] are the
+//! options of a queue.
 
 pub mod appender;
 pub mod clock;

@@ -63,8 +63,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Writes the messages of a list, a tuple or an iterator, each taken by `take`, with `write`; returns
-/// the last index.
+/// Writes the messages of a list, a tuple or an iterator, each taken by `take`, with `write`;
+/// returns the last index.
 pub fn in_batches<'py, I>(
     payloads: &Bound<'py, PyAny>,
     take: impl for<'a> Fn(&'a Bound<'_, PyAny>) -> PyResult<Message<'a>>,
@@ -102,11 +102,11 @@ pub fn in_batches<'py, I>(
 /// An error about an item, with a note of its number and of how many were appended `before`.
 #[cold]
 fn at_item(py: Python<'_>, error: PyErr, before: usize, number: Option<usize>) -> PyErr {
-    let Some(number) = number else { return error }; // it was changed meanwhile
+    let Some(number) = number else { return error }; // the list was changed meanwhile
     with_note(py, error, format!("payloads[{}]; appended: {before}", before + number))
 }
 
-/// A message as the queue's wire type has it.
+/// Converts a message to the queue's wire type.
 pub fn in_wire_of(queue: &Queue, message: Out) -> failure::Result<Out> {
     if !queue.is_fieldless() {
         return Ok(message);

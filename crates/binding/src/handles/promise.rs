@@ -1,4 +1,4 @@
-//! What an append promises about replicas: it waits until they have its message.
+//! The replication guarantee of an append: it waits until replicas have its message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use quire_kernel::replicas::wait::Waited;
 use crate::detached::detached;
 use crate::error::{ReplicationError, WaitTimeoutError, or_raise, to_py};
 
-/// How many members of the in-sync set are to have a message.
+/// How many members of the in-sync set must have a message.
 pub struct Promise {
     queue: Arc<Queue>,
     states: ReplicaStates,
     quorum: Quorum,
-    /// That of before the append.
+    /// The history before the append.
     history: History,
 }
 
 impl Promise {
-    /// One of a queue that is replicated.
+    /// The guarantee for a replicated queue.
     ///
     /// # Errors
-    /// There never was a source: nobody would ever acknowledge. `TableLostError`: the path leads to
-    /// another queue by now.
+    /// The queue never had a source, so no replica would ever acknowledge. `TableLostError`: the
+    /// path now leads to another queue.
     pub fn new(py: Python<'_>, queue: &Arc<Queue>, quorum: Quorum) -> PyResult<Self> {
         let open = || ReplicaStates::open_to_wait_in(&queue.own_directory()?);
         let found = or_raise(py, detached(py, |_| open()))?;
@@ -45,24 +45,24 @@ impl Promise {
         Ok(Self { queue: Arc::clone(queue), states, quorum, history })
     }
 
-    /// The history in which messages are that are appended from now on.
+    /// The history of messages appended from now on.
     #[must_use]
     pub const fn history(&self) -> History {
         self.history
     }
 
-    /// The same, of a message that was appended in another history.
+    /// The same for a message appended in another history.
     #[must_use]
     pub const fn since(mut self, history: History) -> Self {
         self.history = history;
         self
     }
 
-    /// Waits until n replicas have the message of an index, and all before it.
+    /// Waits until enough replicas have the message at an index, and all before it.
     ///
     /// # Errors
-    /// `WaitTimeoutError`: they do not within the queue's timeout, or this one. `ReplicationError`:
-    /// the index may belong to another message since.
+    /// `WaitTimeoutError`: not within this timeout, by default the queue's. `ReplicationError`: the
+    /// index may now belong to another message.
     pub fn keep(&self, py: Python<'_>, index: i64, timeout: Option<Duration>) -> PyResult<()> {
         let timeout = timeout.unwrap_or(self.queue.options().timeout);
         let waited = detached(py, |may_wait| {

@@ -30,8 +30,8 @@ use crate::error::{or_raise, to_py};
 use crate::maintenance::{ExplainedRow, explained_row};
 use crate::repr;
 
-/// When counting began and retention ran last, the counters, and of each latency the sum, the
-/// highest and the buckets.
+/// When counting began and retention last ran, the counters, and for each latency the sum, the
+/// highest value and the buckets.
 type Counted =
     ((u64, u64), Vec<(&'static str, u64)>, Vec<(&'static str, (u64, u64, Vec<(u64, u64, u64)>))>);
 
@@ -40,7 +40,8 @@ type Counted =
 pub struct Queue {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
-    /// What appends or reads go through; else one with messages that could not be appended yet.
+    /// The ring that appends or reads go through, or one with messages that could not be appended
+    /// yet.
     ring: Option<Arc<Ring>>,
     /// What goes through the ring.
     buffered: Buffered,
@@ -486,7 +487,7 @@ questions! {
 context_manager!(Queue);
 
 impl Queue {
-    /// As `ask`, for what may wait for others.
+    /// Like `ask`, for questions that may wait.
     fn ask_waiting<T: Send>(
         &self,
         py: Python<'_>,
@@ -504,12 +505,12 @@ impl Queue {
         self.kernel.place_of_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
-    /// What appends go through, if they are asynchronous.
+    /// The ring that appends go through, if they are asynchronous.
     pub fn write_buffer(&self) -> Option<Arc<Ring>> {
         self.ring.clone().filter(|_| self.buffered.writes)
     }
 
-    /// What tailers read through.
+    /// The ring that tailers read through, if any.
     pub fn read_buffer(&self) -> Option<Arc<dyn ReadBuffer>> {
         let ring = self.ring.clone().filter(|_| self.buffered.reads);
         ring.map(|ring| ring as Arc<dyn ReadBuffer>)
@@ -524,8 +525,8 @@ fn percent(low_space_percent: u8) -> PyResult<u8> {
     Err(PyValueError::new_err(what))
 }
 
-/// Opens the ring of a queue that reads or writes through it. What asynchronous appends left is
-/// appended in any case: it comes first.
+/// Opens the ring of a queue that reads or writes through it. Messages left by earlier asynchronous
+/// appends are appended first in any case.
 fn open_ring(
     queue: &Arc<Kernel>,
     buffered: Buffered,

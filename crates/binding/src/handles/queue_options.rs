@@ -22,7 +22,7 @@ pub struct Buffered {
     pub writes: bool,
 }
 
-/// Refuses what the ring of asynchronous appends cannot do.
+/// An error for options that the ring of asynchronous appends does not support.
 pub fn check_buffered(
     buffered: Buffered,
     durability: Durability,

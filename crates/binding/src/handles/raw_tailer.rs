@@ -12,14 +12,15 @@ use crate::buffer;
 use crate::detached::{attached, detached};
 use crate::error::{log_warnings, or_raise, to_py};
 
-/// What the kernel's tailers of these formats have in common.
+/// The common interface of the kernel's tailers of these formats.
 pub trait RawTailer: Sync {
     type Index: Index;
     /// A place to return to.
     type Mark: Send + Sync;
 
-    /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
-    /// again. With `is_first` a batch begins, and what was delivered before is finished.
+    /// Calls `take` with up to `count` messages while it returns true; the first message refused is
+    /// read again. With `is_first` a batch begins, and messages delivered before count as
+    /// processed.
     fn read_while(
         &self,
         may_wait: &Detached,
@@ -28,7 +29,7 @@ pub trait RawTailer: Sync {
         take: impl FnMut(Self::Index, &[u8]) -> bool,
     ) -> Result<usize>;
 
-    /// As [`Self::read_while`]; None while another thread uses the tailer.
+    /// Like [`Self::read_while`]; None while another thread uses the tailer.
     fn try_read_while(
         &self,
         count: usize,
@@ -36,20 +37,22 @@ pub trait RawTailer: Sync {
         take: impl FnMut(Self::Index, &[u8]) -> bool,
     ) -> Option<Result<usize>>;
 
-    /// Returns when no other thread used the tailer, for another try.
+    /// Returns once the tailer was free, so that the caller can try again.
     fn wait_until_free(&self, may_wait: &Detached);
 
     fn mark(&self, may_wait: &Detached) -> Result<Self::Mark>;
 
     fn return_to(&self, may_wait: &Detached, mark: &Self::Mark) -> Result<()>;
 
-    /// Keeps an error that follows messages for the next read, unless that finds it again.
+    /// Keeps an error that follows messages for the next read, unless that would find it again
+    /// anyway.
     fn defer(&self, _may_wait: &Detached, _error: Error) -> Result<()> {
         Ok(())
     }
 }
 
-/// The next message as `make` makes it of its index and bytes; it stays the next one if that fails.
+/// The next message, converted by `make` from its index and bytes; it stays the next one if that
+/// fails.
 #[inline]
 pub fn next<T: RawTailer, R>(
     py: Python<'_>,
@@ -97,7 +100,7 @@ pub fn payloads<'py>(
             },
         )
     })?;
-    // What was read comes first; the next call meets the lack of memory again.
+    // Return the messages read so far; the next call meets the lack of memory again.
     let list = if rows > 0 { Ok(()) } else { added }.and_then(|()| buffer::list(py, found));
     list.map_err(|error| match detached(py, |may_wait| tailer.return_to(may_wait, &start)) {
         Ok(()) => to_py(error),
@@ -125,8 +128,8 @@ pub fn columns<T: RawTailer>(
     columns.finish(rows).map_err(to_py)
 }
 
-/// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the tailer
-/// back. `step` gets how many to read, and whether they are the first.
+/// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the
+/// tailer back. `step` gets the number of messages to read, and whether they are the first.
 fn in_steps(
     py: Python<'_>,
     tailer: &impl RawTailer,

@@ -59,7 +59,7 @@ impl ReadDocument {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `decode` makes of the document. It runs without the lock: it may call Python code.
+    /// Decodes the document by `decode`, which runs without the lock, as it may call Python code.
     fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
         let open = self.with(|open| Ok(open.clone()))?;
         decode(open.payload()).map_err(|failure| self.source.placed(failure, &open))

@@ -13,7 +13,7 @@ use crate::handles::column::Column;
 #[derive(Clone, Copy)]
 enum Style {
     Yaml,
-    /// As Java's `ChronicleReaderMain`, with a blank after the colon of the index.
+    /// Like Java's `ChronicleReaderMain`, with a space after the colon of the index.
     Java,
     Json,
     Text,
@@ -36,7 +36,7 @@ impl Style {
 /// Indexes, offsets and payloads.
 type Columns<'py> = (Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// A batch's text, the row it ends before, and whether a terminal shows it as it is.
+/// A batch's text, the row before which it ends, and whether a terminal may show it unescaped.
 type Rendered<'py> = (Bound<'py, PyBytes>, usize, bool);
 
 #[doc = stub!("render_rows")]
@@ -90,7 +90,7 @@ fn rows(
     Ok((out, range.end))
 }
 
-/// Puts a message with what stands around it.
+/// Puts a message with its prefix and suffix.
 fn put(
     out: &mut String,
     style: Style,

@@ -9,11 +9,10 @@ use quire_wire::text::terminal::is_plain;
 use crate::buffer::{self, Borrowed};
 use crate::error::to_py;
 
-/// Name, kind, position of the first row; buffers, with None for one that is not there; columns
-/// inside.
+/// Name, kind, position of the first row; buffers, None for a missing one; nested columns.
 type Given<'py> = (String, String, usize, Vec<Option<Bound<'py, PyAny>>>, Vec<Bound<'py, PyAny>>);
 
-/// The lines, and whether a terminal shows them as they are.
+/// The lines, and whether a terminal may show them unescaped.
 type Rendered<'py> = (Bound<'py, PyBytes>, bool);
 
 #[doc = stub!("render_columns")]
@@ -73,7 +72,7 @@ impl Owned {
         Ok(Column { name: self.name.clone(), start: self.start, validity, values: self.values()? })
     }
 
-    /// A buffer; empty, as that of an empty array may be, if it is not there.
+    /// A buffer; empty if missing, as an empty array's may be.
     fn buffer(&self, number: usize) -> &[u8] {
         self.buffers.get(number).and_then(Option::as_ref).map_or(&[], Borrowed::bytes)
     }

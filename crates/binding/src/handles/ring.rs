@@ -10,7 +10,7 @@ use crate::arguments::seconds;
 use crate::detached::detached;
 use crate::error::or_raise;
 
-/// What is returned for the index of a message that is not in the queue yet.
+/// The index returned for a message that is not in the queue yet.
 pub const NO_INDEX: i64 = -1;
 
 #[doc = stub!("Ring")]

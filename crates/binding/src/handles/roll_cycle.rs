@@ -8,7 +8,7 @@ use quire_kernel::chronicle::format::roll_cycle::{self, RollCycle as Row};
 use crate::arguments::{integer, optional, text};
 use crate::error::to_py;
 
-/// What the index of a roll cycle of one's own is like when nobody says otherwise: as in `FAST_DAILY`.
+/// The default index shape of a custom roll cycle, as in `FAST_DAILY`.
 const DEFAULT_INDEX_COUNT: u32 = 4096;
 const DEFAULT_INDEX_SPACING: u32 = 256;
 
@@ -16,7 +16,7 @@ const DEFAULT_INDEX_SPACING: u32 = 256;
 #[pyclass(module = "quire._native", frozen)]
 pub struct RollCycle(pub Row);
 
-/// A roll cycle by its name, or as it is.
+/// A roll cycle, given as an object or by name.
 pub fn named_or_given(given: &Bound<'_, PyAny>) -> PyResult<Row> {
     match given.cast::<RollCycle>() {
         Ok(roll) => Ok(roll.get().0.clone()),

@@ -62,7 +62,7 @@ pub fn or_put_back<T>(
     read
 }
 
-/// Does what the next read of a tailer waits for; the message stays, and that read finds it.
+/// Does the waiting for a tailer's next read; the message stays, for that read to find.
 pub fn look(may_wait: &Detached, tailer: &Tailer, ask: Ask) -> Result<Scan<()>> {
     tailer.step(What::message(ask).staying(), How::Wait(may_wait), |_| Ok(()))
 }
@@ -73,7 +73,7 @@ pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
     Ok(through(py, |may_wait| look(may_wait, tailer, ask))?.is_some())
 }
 
-/// Opens the next document, which stays: [`Tailer::close_document`] steps over it.
+/// Opens the next document, which [`Tailer::close_document`] then steps over.
 pub fn open(
     py: Python<'_>,
     tailer: &Tailer,

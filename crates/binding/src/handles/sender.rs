@@ -12,14 +12,14 @@ use crate::buffer;
 use crate::error::to_py;
 use crate::values::failure;
 
-/// An appender with the methods of `quire.formats.remote.FarAppender`, and what does not change of its
-/// queue.
+/// An appender with the methods of `quire.formats.remote.FarAppender`, and the constant properties
+/// of its queue.
 pub struct Sender {
     handle: Py<PyAny>,
     path: String,
     pub source_id: i32,
     pub is_fieldless: bool,
-    /// The length of the longest message, and of the queue's blocks.
+    /// The length of the longest message, and the block size.
     limits: (u64, u64),
 }
 
@@ -43,7 +43,7 @@ impl Sender {
         Path::new(&self.path)
     }
 
-    /// Refuses a message that is too long for the queue.
+    /// An error for a message that is too long for the queue.
     pub const fn check_length(&self, length: u64) -> quire_kernel::Result<()> {
         let (limit, block_bytes) = self.limits;
         if length > limit {
@@ -65,7 +65,7 @@ impl Sender {
         self.handle.call_method1(py, "_send", (message, is_metadata, wait))?.extract(py)
     }
 
-    /// A message as the queue's wire type has it.
+    /// Converts a message to the queue's wire type.
     pub fn in_wire(&self, message: Out) -> failure::Result<Out> {
         if !self.is_fieldless {
             return Ok(message);

@@ -15,9 +15,9 @@ use crate::error::{or_raise, to_py};
 
 /// The clock is read after this many attempts, every few microseconds.
 pub const LOOKS: usize = 128;
-/// For this time a message is looked for with the interpreter attached.
+/// How long to poll for a message attached to the interpreter.
 const ATTACHED: Duration = Duration::from_micros(50);
-/// Signals are checked this often.
+/// How often signals are checked.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(1);
 
 enum Wait {
@@ -26,10 +26,11 @@ enum Wait {
     Paused,
 }
 
-/// Waits as [`until_found`] does, after a while of `tries` with the interpreter attached: to get it
-/// back would cost more than a message that comes soon. `tries` gets the number of attempts.
+/// Like [`until_found`], but first polls by `tries` attached to the interpreter for a while:
+/// reattaching costs more than waiting for a message that arrives soon. `tries` gets the number of
+/// attempts.
 ///
-/// Where other threads of Python may want it, a single attempt is made so.
+/// If other Python threads may need the interpreter, makes only one such attempt.
 pub fn until_found_soon(
     py: Python<'_>,
     timeout_s: Option<&Bound<'_, PyAny>>,
@@ -65,7 +66,8 @@ fn is_only_thread(py: Python<'_>) -> bool {
     matches!(count, Ok(0))
 }
 
-/// Calls `look`, which makes up to [`LOOKS`] attempts, until it returns true; false after the deadline.
+/// Calls `look`, which polls up to [`LOOKS`] times, until it returns true; false after the
+/// deadline.
 pub fn until_found(
     py: Python<'_>,
     deadline: Option<Instant>,
@@ -80,7 +82,7 @@ pub fn until_found(
     }
 }
 
-/// When `timeout_s` seconds from now are over; None where they never are.
+/// The instant `timeout_s` seconds from now; None if there is no timeout.
 pub fn deadline(timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Instant>> {
     let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
     let limit = timeout_s.map(limit).transpose()?.flatten();

@@ -52,8 +52,7 @@ impl Payloads {
     }
 }
 
-/// The next message as `take` makes it of its index and bytes; what takes long is done with the
-/// interpreter let go.
+/// The next message, converted by `take` from its index and bytes; long work is done detached.
 #[inline]
 fn read<R>(
     py: Python<'_>,
@@ -98,20 +97,20 @@ fn read_payloads<'py>(
 }
 
 impl Tailer {
-    /// The kernel's.
+    /// The kernel's tailer.
     pub fn kernel(&self) -> &Kernel {
         &self.0
     }
 
-    /// The memory that batches are read into again; None where they hold what was decrypted, which is
-    /// kept no longer than Python keeps it.
+    /// The memory to reuse for batches; None for encrypted queues, whose decrypted bytes are kept
+    /// no longer than Python keeps them.
     fn spare(&self) -> Option<Arc<Spare>> {
         let is_encrypted = self.0.queue().options().encryption.is_on();
         (!is_encrypted).then(|| Arc::clone(&self.1))
     }
 }
 
-/// What to do about deleted messages, by its name.
+/// How to handle deleted messages, by its name.
 pub fn on_missing_named(on_missing: &str) -> PyResult<OnMissing> {
     OnMissing::by_name(on_missing).ok_or_else(|| {
         let expected = "'raise', 'warn' or 'skip'";

@@ -1,4 +1,5 @@
-//! A document that was stepped over, to be decoded without its tailer's lock.
+//! A document that its tailer has already moved past, so it can be decoded without the tailer's
+//! lock.
 
 use pyo3::prelude::*;
 use quire_kernel::Result;
@@ -8,7 +9,7 @@ use super::scan;
 use crate::document::Document;
 use crate::error::to_py;
 
-/// Messages up to this many bytes are copied, which takes less time than to keep their file mapped.
+/// Messages up to this many bytes are copied, which is faster than keeping their file mapped.
 const SHORT: usize = 128;
 
 /// Room for a document.
@@ -25,14 +26,13 @@ enum Held {
 }
 
 impl Taken {
-    /// Without a document.
+    /// No document.
     #[inline]
     pub const fn nothing() -> Self {
         Self { short: [0; SHORT], held: Held::Nothing }
     }
 
-    /// Takes the next document of a tailer; false if there is none. What takes long is done with the
-    /// interpreter let go.
+    /// Takes the next document of a tailer; false if there is none. Long work is done detached.
     #[inline]
     pub fn next(
         &mut self,
@@ -52,8 +52,8 @@ impl Taken {
         }
     }
 
-    /// As [`Self::next`], for messages of a batch, and with the kernel's error apart from what a signal
-    /// handler raised.
+    /// Like [`Self::next`], for messages of a batch, and with the kernel's error separate from a
+    /// signal handler's exception.
     pub fn next_of_batch(
         &mut self,
         py: Python<'_>,
@@ -72,7 +72,7 @@ impl Taken {
         })
     }
 
-    /// Holds a message, short ones as a copy, or another document.
+    /// Holds a message, copied if short, or another document.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
     #[inline(always)]
     fn keep(&mut self, found: &Found<'_>, include_metadata: bool) -> Result<()> {
@@ -109,7 +109,7 @@ impl Taken {
         }
     }
 
-    /// Where it is in a file.
+    /// Its place in a file.
     #[inline]
     pub const fn place(&self) -> Option<&DocumentPlace> {
         match &self.held {

@@ -15,9 +15,10 @@ use super::spin::deadline;
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 
-/// A signal that comes right before its thread sleeps is seen after this time.
+/// The longest sleep of a thread that runs signal handlers: a signal that arrives right before it
+/// sleeps is handled after this time.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
-/// Threads that get no signals sleep for this time at once.
+/// The longest sleep of other threads.
 const WITHOUT_SIGNALS: Duration = Duration::from_secs(60);
 
 #[doc = stub!("EventLoopWaits")]
@@ -113,7 +114,7 @@ pub fn sleep(
         }
         py.check_signals()?;
         if process::generation() != wait.0.generation() {
-            return Err(to_py(Error::Forked)); // a handler of a signal forked
+            return Err(to_py(Error::Forked)); // a signal handler forked
         }
     }
 }

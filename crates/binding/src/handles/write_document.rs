@@ -33,7 +33,7 @@ pub mod wire_out;
 pub struct WriteDocument {
     target: Target,
     metadata: bool,
-    /// How many replicas it waits for once it is published.
+    /// The replication guarantee to wait for once it is published.
     promise: Option<Promise>,
     state: Mutex<State>,
 }
@@ -43,10 +43,10 @@ enum Target {
     Queue {
         appender: Arc<Appender>,
         clock: Arc<QueueClock>,
-        /// What it goes through, if appends are asynchronous.
+        /// The ring it goes through, if appends are asynchronous.
         ring: Option<Arc<Ring>>,
     },
-    /// Elsewhere, whole; and how many replicas to wait for.
+    /// To another machine, sent whole; and how many replicas to wait for.
     Sender(Sender, Option<Py<PyAny>>),
 }
 
@@ -61,7 +61,7 @@ struct State {
 enum Phase {
     /// The write lock is held for it.
     Claimed(Claim),
-    /// The lock was taken when the document began: appended whole when it closes.
+    /// The lock was held by another writer when the document began: appended whole when it closes.
     Buffered,
     /// Published at this index.
     Published(i64),
@@ -100,7 +100,7 @@ impl WriteDocument {
             detached(py, |may_wait| appender.claim(Signals::Handled(may_wait), now_ms, metadata))
                 .map(Phase::Claimed)
         };
-        // Made before anything is logged: a document that is not handed out gives its claim up.
+        // Created before anything is logged: if it is not returned, dropping it gives up its claim.
         let document = phase.map(|phase| {
             let state = Mutex::new(State {
                 bytes: Vec::new(),
@@ -122,9 +122,9 @@ impl WriteDocument {
         Self { target, metadata, promise: None, state: Mutex::new(state) }
     }
 
-    /// The same, with what its close promises.
+    /// The same, with the replication guarantee of its close.
     pub fn promising(self, promise: Option<Promise>) -> Self {
-        // Not by `..self`: it gives up its claim when it is dropped.
+        // Not by `..self`, as dropping `self` gives up its claim.
         let mut this = self;
         this.promise = promise;
         this
@@ -187,7 +187,7 @@ impl WriteDocument {
         }
     }
 
-    /// Gives the write lock up that was taken for the document.
+    /// Gives up the write lock taken for the document.
     fn give_up(&self, claim: Claim) {
         if let Target::Queue { appender, .. } = &self.target {
             appender.give_up(claim);
@@ -208,8 +208,8 @@ impl WriteDocument {
         Ok(state)
     }
 
-    /// Publishes or drops the document. Its state is not locked meanwhile: to other threads
-    /// it is closed already.
+    /// Publishes or drops the document. Its state is not locked meanwhile: other threads see it as
+    /// closed already.
     fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
         let (phase, mut bytes, reserved, rollback) = {
             let mut state = self.lock();
@@ -241,14 +241,14 @@ impl WriteDocument {
 }
 
 impl WriteDocument {
-    /// Publishes what the write lock is held for.
+    /// Publishes a document for which the write lock is held.
     fn publish(&self, py: Python<'_>, claim: Claim, bytes: &[u8]) -> PyResult<Phase> {
         let Target::Queue { appender, .. } = &self.target else { return Ok(Phase::Dropped) };
         let published = detached(py, |may_wait| appender.publish(may_wait, claim, bytes));
         Ok(Phase::Published(or_raise(py, published)?))
     }
 
-    /// Appends a document that is whole.
+    /// Appends a whole document.
     fn append(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<i64> {
         let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { bytes };
         match &self.target {
@@ -349,7 +349,7 @@ impl WriteDocument {
         buffer::reserve(&mut state.bytes, length).map_err(to_py)?;
         state.bytes.resize(offset + length, 0);
         state.reserved.push((offset, memory.clone().unbind()));
-        drop(state); // a view is made with the collector at work
+        drop(state); // creating a view may run the garbage collector
         PyMemoryView::from(memory.as_any())
     }
 

@@ -110,7 +110,8 @@ impl QuickAppender {
 path_and_closed!(QuickAppender, |it| it.0.path(), |it| it.0.is_closed());
 context_manager!(QuickAppender);
 
-/// Appends a small message; None where that takes a wait, or a copy that others would wait for.
+/// Appends a small message; None if that needs a wait, or a copy so large that it should be made
+/// detached.
 #[inline]
 pub fn try_append(appender: &Kernel, message: &[u8]) -> Option<PyResult<u64>> {
     let is_small = message.len() <= SMALL;

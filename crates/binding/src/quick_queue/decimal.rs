@@ -1,4 +1,5 @@
-//! Decimal numbers and integers of any size between Python and the bytes of Java's.
+//! Decimal numbers and integers of any size converted between Python's types and the bytes of
+//! Java's.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -58,7 +59,7 @@ pub fn decimal<'py>(py: Python<'py>, value: Decimal<'_>) -> PyResult<Bound<'py, 
     class.call1(((parts.get_item(0)?, parts.get_item(1)?, exponent),))
 }
 
-/// An integer as Java's `BigInteger.toByteArray` has it.
+/// An integer as the bytes of Java's `BigInteger.toByteArray`.
 pub fn integer_bytes(value: &Bound<'_, PyInt>) -> PyResult<Vec<u8>> {
     let py = value.py();
     if let Ok(value) = value.extract::<i128>() {
@@ -72,7 +73,7 @@ pub fn integer_bytes(value: &Bound<'_, PyInt>) -> PyResult<Vec<u8>> {
     Ok(shortest(bytes.cast::<PyBytes>()?.as_bytes()))
 }
 
-/// The integer of such bytes.
+/// Converts such bytes to an integer.
 pub fn integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     if let Some(value) = small(bytes) {
         return Ok(value.into_pyobject(py)?.into_any());

@@ -28,8 +28,8 @@ pub struct QuickExcerpt {
 }
 
 impl QuickExcerpt {
-    /// A message that was read. Its bytes are copied when they are asked for, if they lie in one
-    /// page: then they never move.
+    /// A message that was read. If it lies in one page, where its bytes never move, they are only
+    /// copied on demand.
     pub fn of(py: Python<'_>, message: &Message<'_>) -> Result<Self> {
         let (data, mapped) = (PyOnceLock::new(), message.bytes.mapped());
         if mapped.is_none() {

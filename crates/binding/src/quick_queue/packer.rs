@@ -51,7 +51,7 @@ impl MessagePacker {
     }
 }
 
-/// Appends small fields where they are, and keeps their buffer for the next message.
+/// Appends small fields directly from their buffer, and keeps it for the next message.
 fn try_append(appender: &Appender, fields: &mut Out) -> Option<PyResult<u64>> {
     let written = appender::try_append(appender, fields.written().ok()?)?;
     if written.is_ok() {
@@ -65,7 +65,7 @@ fn refusal(error: FieldError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// UTF-16 of a text, also of one with lone surrogates, as Java has them.
+/// UTF-16 of a text, allowing lone surrogates as Java does.
 fn utf16<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyBytes>> {
     let encoded = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
     Ok(encoded.cast_into::<PyBytes>()?)
@@ -161,7 +161,7 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyString>,
     ) -> PyResult<PyRef<'py, Self>> {
-        let text = value.to_string_lossy(); // what is lost is not ASCII
+        let text = value.to_string_lossy(); // only non-ASCII characters are replaced
         slf.try_add(|fields| pack::string(fields, &text))?;
         Ok(slf)
     }
@@ -229,7 +229,7 @@ impl MessagePacker {
         let written = fields.written().map_err(|fault| Failure::from(fault).into());
         let written = written.and_then(|fields| appender::append(py, &self.appender, fields));
         if written.is_err() {
-            // Nothing was written: they are still to be written, or discarded.
+            // Nothing was written: keep the fields, to be written again or discarded.
             self.with(|later| {
                 fields.extend_from_slice(later.written().unwrap_or_default());
                 *later = fields;

@@ -19,7 +19,7 @@ pub struct MessageUnpacker {
     position: AtomicUsize,
 }
 
-/// A message, as long as its fields are read.
+/// A message, kept while its fields are read.
 enum Kept {
     Object(Py<PyBytes>),
     /// In its page.
@@ -61,7 +61,7 @@ impl MessageUnpacker {
         self.take_as(py, take, Ok)
     }
 
-    /// What `make` makes of the next fields; a failure leaves the position.
+    /// Reads the next fields and converts them by `make`; a failure leaves the position unchanged.
     fn take_as<'a, T, R>(
         &'a self,
         py: Python<'a>,
@@ -80,7 +80,7 @@ fn copied<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     buffer::bytes(py, bytes).map_err(to_py)
 }
 
-/// A text of UTF-16 units, lone surrogates among them.
+/// A text of UTF-16 units, which may have lone surrogates.
 fn text<'py>(py: Python<'py>, units: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     copied(py, units)?.call_method1("decode", ("utf-16-le", "surrogatepass"))
 }

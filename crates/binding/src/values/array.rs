@@ -12,8 +12,8 @@ use super::failure::{Failure, Result};
 use super::numpy;
 use super::schema::Kind;
 
-/// What numpy calls `dtype.kind` of elements that would come back with another type: complex
-/// numbers, times, durations and records; in an array of any type, objects too.
+/// numpy's `dtype.kind` of elements that would be read back with another type: complex numbers,
+/// times, durations and records; in arrays without a declared type, also objects.
 const NOT_WRITTEN: &str = "cmMV";
 
 /// Appends an array as lists; None is null.

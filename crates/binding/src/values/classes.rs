@@ -1,5 +1,5 @@
-//! Python's classes for values that have no native form, imported once, and the names of classes and of
-//! members of enums.
+//! Python's classes for values that have no native form, imported once, and the names of classes
+//! and enum members.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -114,7 +114,7 @@ impl Field {
 
 enum Default {
     None,
-    /// The object is without it.
+    /// The attribute is left unset.
     Absent,
     Value(Py<PyAny>),
     Factory(Py<PyAny>),
@@ -216,7 +216,7 @@ pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
     })
 }
 
-/// The codec to write an object with: that of a class it is of, or of its own.
+/// The codec to write an object with: that of a declared class it belongs to, or of its own class.
 pub fn to_write<'py>(
     object: &Bound<'py, PyAny>,
     class: Option<&Bound<'py, PyAny>>,
@@ -261,7 +261,7 @@ impl Codec {
         self.plan.get_or_try_init(py, || Plan::of(self.resolve.bind(py), self.class.bind(py)))
     }
 
-    /// Appends an object where its class was not declared: under its name.
+    /// Appends an object whose class was not declared, under its class name.
     pub fn put_typed(&self, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         put_type_prefix(out, &self.alias);
         self.put_block(out, object, depth)
@@ -279,7 +279,8 @@ impl Codec {
         Ok(())
     }
 
-    /// Appends an object where this class was declared; one of another class under its name.
+    /// Appends an object where this class was declared; an object of another class under its class
+    /// name.
     pub fn put_declared(
         &self,
         out: &mut Out,
@@ -420,7 +421,7 @@ impl Codec {
             fixed::get(py, plan, block, found, depth)?;
         } else {
             let mut next = 0;
-            // As a rule all fields are there, in this order.
+            // Usually all fields are present, in this order.
             for (field, slot) in plan.fields.iter().zip(&mut *found) {
                 if !block.take_if(&field.token) {
                     break;
@@ -441,7 +442,7 @@ impl Codec {
             }
         }
         let object = self.object(py, plan, found, unknown)?;
-        std::mem::forget(few); // all were taken
+        std::mem::forget(few); // all values were moved out
         Ok(object)
     }
 
@@ -498,7 +499,8 @@ impl Default {
 }
 
 impl Plan {
-    /// Asks for the fields: of each its name, attribute, kind, and a default or what makes one.
+    /// Calls `resolve` for the fields: for each, its name, attribute, kind, and a default or a
+    /// factory.
     fn of(resolve: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Self> {
         type Row = (String, Py<PyString>, Py<Kind>, u8, Py<PyAny>);
         let py = class.py();

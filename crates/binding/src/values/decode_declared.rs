@@ -82,7 +82,7 @@ impl Kind {
             if let (Form::Bytes, Some(method)) = (&self.0, Method::named(name)) {
                 return decode::unpacked(py, method, cursor, depth);
             }
-            found = cursor.value()?; // the declared type holds over that of the message
+            found = cursor.value()?; // the declared type takes precedence over the message's
         }
         if matches!(found, Token::Null) {
             return Ok(py.None().into_bound(py));

@@ -194,7 +194,7 @@ fn put_scalar_object(out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> R
 fn put_under(out: &mut Out, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         if let Some(method) = Method::named(name.as_bytes()) {
-            method.unpack_alone(bytes.as_bytes(), UNPACKED_MAX)?; // or nobody could read it again
+            method.unpack_alone(bytes.as_bytes(), UNPACKED_MAX)?; // or it could not be read again
         }
         return Ok(writer::put_blob(out, bytes.as_bytes())?);
     }
@@ -215,7 +215,7 @@ fn put_under(out: &mut Out, name: &str, value: &Bound<'_, PyAny>, depth: usize) 
     put_value(out, value, depth)
 }
 
-/// A decimal as Java's `BigDecimal` shows it where it needs no exponent.
+/// A decimal in the form of Java's `BigDecimal`, if it needs no exponent.
 pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
     let text = value.str()?.to_cow()?.into_owned();
     if text.bytes().all(|byte| b"+-.E0123456789".contains(&byte)) {

@@ -139,8 +139,8 @@ impl Kind {
         }
     }
 
-    /// Appends a value as the argument of a method, as Java's generated writers do: what a
-    /// collection holds is of any type to them.
+    /// Appends a value as the argument of a method, as Java's generated writers do: they treat
+    /// elements of collections as being of any type.
     pub fn put_argument(
         &self,
         out: &mut Out,
@@ -154,8 +154,8 @@ impl Kind {
         }
     }
 
-    /// Appends a value where Java has forgotten the declared type: numbers at their width, objects
-    /// under their names.
+    /// Appends a value where Java does not use the declared type: numbers at their width, objects
+    /// under their class names.
     fn put_boxed(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         if value.is_none() {
             writer::put_null(out);
@@ -187,7 +187,8 @@ impl Kind {
         Ok(())
     }
 
-    /// Appends an element of a collection whose type is declared; of a nested one it is forgotten.
+    /// Appends an element of a collection with a declared type; a nested collection does not use
+    /// its own.
     fn put_element(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         if self.0.is_container() {
             self.put_boxed(out, value, depth)
@@ -196,7 +197,7 @@ impl Kind {
         }
     }
 
-    /// Appends a collection, with `put` for what it holds.
+    /// Appends a collection, whose elements are appended by `put`.
     fn put_elements(
         &self,
         out: &mut Out,
@@ -248,10 +249,10 @@ impl Kind {
     }
 }
 
-/// How what a collection holds is appended.
+/// Appends an element of a collection.
 type Put = fn(&Kind, &mut Out, &Bound<'_, PyAny>, usize) -> Result<()>;
 
-/// Appends a list of elements, each as `put` says.
+/// Appends a list of elements, each by `put`.
 pub fn put_each(
     out: &mut Out,
     item: &Kind,

@@ -26,7 +26,7 @@ fn form(field: &Field) -> &Form {
     }
 }
 
-/// The form of a type, whatever its only values are.
+/// The form of a type, without a `Literal` around it.
 fn plain(form: &Form) -> &Form {
     if let Form::Literal(kind, _) = form { &kind.get().0 } else { form }
 }

@@ -1,4 +1,4 @@
-//! Values of `Literal` types: one of a few, checked when it is written and when it is read.
+//! Values of `Literal` types, checked on writing and on reading.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -21,7 +21,7 @@ impl Kind {
         }
     }
 
-    /// As [`Kind::checked`], of a value that was read.
+    /// Like [`Kind::checked`], for a value that was read.
     pub fn checked_at<'py>(
         &self,
         value: Bound<'py, PyAny>,
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// The option that is equal to a value and of its type; a bool is no number.
+/// The option that equals a value and has its type; a bool does not equal a number.
 fn one_of<'py>(
     options: &[Py<PyAny>],
     value: &Bound<'py, PyAny>,

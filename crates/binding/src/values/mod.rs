@@ -4,7 +4,7 @@
 //!   reads them; [`codec`] handles message classes, [`fixed`] those with a fixed layout;
 //! - [`literal`] checks values of `Literal` types, [`array`] handles those of numpy;
 //! - [`encode`] and [`decode`] write and read values without a declared type;
-//! - [`text`] is messages as YAML and JSON;
+//! - [`text`] converts messages to and from YAML and JSON;
 //! - [`numpy`] converts numpy scalars to Python values;
 //! - [`temporal`], [`classes`] and [`failure`] are shared by them.
 

@@ -1,4 +1,4 @@
-//! Declared types: how their values are written, and what is made of values that are read.
+//! Declared types: how their values are written, and to which objects they are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ pub enum Form {
     Optional(Py<Kind>),
     /// A type, and its only values.
     Literal(Py<Kind>, Vec<Py<PyAny>>),
-    /// A numpy array of a type, and numpy's name of that where it is declared.
+    /// A numpy array of a type, and numpy's name of the type if declared.
     Array(Py<Kind>, Option<String>),
 }
 
@@ -193,7 +193,7 @@ pub fn of_annotation<'py>(
 }
 
 impl Kind {
-    /// What was declared, for errors.
+    /// The name of the declared type, for errors.
     pub fn name(&self) -> Cow<'static, str> {
         Cow::Borrowed(match &self.0 {
             Form::Any => "any",
@@ -252,7 +252,7 @@ fn literal_name(options: &[Py<PyAny>]) -> String {
 }
 
 impl Form {
-    /// Of other types.
+    /// Whether it contains values of other types.
     pub const fn is_container(&self) -> bool {
         matches!(
             self,

@@ -35,7 +35,7 @@ pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound
     of_stamp(py, &stamp).map(Some).map_err(Into::into)
 }
 
-/// Python knows the year.
+/// Whether Python supports the year.
 pub fn is_known(stamp: &Stamp<'_>) -> bool {
     stamp.date.is_none_or(|date| YEARS.contains(&date.year))
 }
@@ -101,8 +101,8 @@ fn offset_object(py: Python<'_>, offset_s: i32) -> PyResult<Bound<'_, PyAny>> {
 ///
 /// # Errors
 ///
-/// What Java, and a reader here, could not make a time of again: pandas' `NaT`, offsets of more than
-/// 18 hours, years beyond 9999.
+/// Values that neither Java nor Quire could read back: pandas' `NaT`, offsets of more than 18
+/// hours, years beyond 9999.
 pub fn text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     let found = iso_text(value)?;
     match &found {
@@ -162,7 +162,7 @@ fn iso_text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     Ok(Some((ZONED_DATE_TIME, text)))
 }
 
-/// Java's text for a moment; None for what has no zone.
+/// Java's text for an instant; None for a value without a zone.
 pub fn instant_text(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = value.py();
     let is_moment = value.is_instance(classes::datetime(py)?)?
@@ -196,7 +196,7 @@ pub fn duration_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(temporal::java_duration(micros * 1_000 + i128::from(nanos)))
 }
 
-/// The duration of Java's text; None if it is none.
+/// The duration in Java's text; None if it is invalid.
 pub fn duration<'py>(py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(micros) = temporal::parse_duration(text) else { return Ok(None) };
     classes::timedelta(py)?.call1((0, 0, micros)).map(Some)

@@ -80,22 +80,22 @@ pub fn json<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, 
     Ok(buffer::text(py, &json_of(message)?)?)
 }
 
-/// The text that a message is.
+/// The content of a message that is a text.
 pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
     Ok(buffer::text(py, &message::text(message)?)?)
 }
 
-/// As [`yaml`], also of raw bytes.
+/// Like [`yaml`], but also accepts raw bytes.
 pub fn any_yaml<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
     Ok(buffer::text(py, &or_raw(message, yaml_of)?)?)
 }
 
-/// As [`json`], also of raw bytes.
+/// Like [`json`], but also accepts raw bytes.
 pub fn any_json<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
     Ok(buffer::text(py, &or_raw(message, json_of)?)?)
 }
 
-/// As [`of_message`], also of raw bytes: the text that they are, or else hexadecimal digits.
+/// Like [`of_message`], but also accepts raw bytes: as text if printable, otherwise in hexadecimal.
 pub fn any_text<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
     match message::text(message) {
         Err(fault) if is_raw(message, &fault) => match printable(message) {
@@ -106,7 +106,7 @@ pub fn any_text<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'
     }
 }
 
-/// What `show` makes of a message; raw bytes are shown as the text, or the bytes, that they are.
+/// Formats a message by `show`; raw bytes are shown as text or bytes.
 fn or_raw(message: &[u8], show: impl Fn(&[u8]) -> Result<String>) -> Result<String> {
     if !begins_raw(message) {
         match show(message) {
@@ -127,12 +127,12 @@ fn begins_raw(message: &[u8]) -> bool {
     message.first().is_some_and(|first| *first < WIRE_FROM)
 }
 
-/// Whether a message that cannot be shown is no BinaryWire, from its first byte on or further in.
+/// Whether a message that cannot be shown is not BinaryWire, from its first byte on or further in.
 fn is_raw(message: &[u8], fault: &WireError) -> bool {
     fault.lacking().is_none() && (begins_raw(message) || message::check(message).is_err())
 }
 
-/// Bytes as text, if a terminal shows it as it is.
+/// Bytes as text, if printable.
 fn printable(message: &[u8]) -> Option<&str> {
     let is_shown = |it: char| matches!(it, '\t' | '\n' | '\r') || !it.is_control();
     std::str::from_utf8(message).ok().filter(|text| text.chars().all(is_shown))
@@ -148,7 +148,7 @@ fn digits(message: &[u8]) -> Result<String> {
     Ok(out)
 }
 
-/// A message as YAML, with what only Java's dump does not show.
+/// A message as YAML, including content that Java's dump omits.
 pub fn yaml_of(message: &[u8]) -> Result<String> {
     let mut out = shown_of(message)?;
     as_yaml::put(&mut out, message, true)?;
@@ -161,14 +161,14 @@ fn json_of(message: &[u8]) -> Result<String> {
     Ok(out)
 }
 
-/// An empty text for what a message shows. The code that fills it aborts the process without
+/// An empty string for a message's text. The code that fills it aborts the process when out of
 /// memory, so this checks that there is enough for a message of many small values.
 fn shown_of(message: &[u8]) -> Result<String> {
     room(message.len().saturating_mul(4))?;
     Ok(String::with_capacity(message.len() + message.len() / 2))
 }
 
-/// The named values of a message, or those of the object that it is.
+/// The named values of a message, or of the object in it.
 pub fn dict_of<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyDict>> {
     compress::begin_message();
     let mut cursor = Reader::new(message);

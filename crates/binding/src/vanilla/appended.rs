@@ -1,4 +1,4 @@
-//! Values as the text that `append` writes, and the dates and times that are read from it.
+//! Values as the text that `append` writes, and dates and times parsed from such text.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use quire_kernel::vanilla::format::parse::{DATE, DATE_TIME, TIME};
 use crate::arguments::{integer, kind, optional};
 use crate::error::WireError;
 
-/// The text that Java's `append` makes of a value; of a float rounded to `precision` digits after the
-/// point, if that is given.
+/// The text that Java's `append` writes for a value; for a float, rounded to `precision` digits
+/// after the point, if given.
 pub fn text<'a>(
     value: &'a Bound<'_, PyAny>,
     precision: Option<&Bound<'_, PyAny>>,
@@ -68,7 +68,7 @@ fn decimal(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Err(PyValueError::new_err(format!("no number in digits: value={value}")))
 }
 
-/// A date, a time of day, or in GMT both; None of another value.
+/// The text of a date, a time of day, or both in GMT; None for other values.
 fn time(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = value.py();
     let isoformat = |value: &Bound<'_, PyAny>, length: usize| -> PyResult<String> {

@@ -19,7 +19,7 @@ use crate::repr;
 use crate::values::failure::Failure;
 use quire_wire::writer::stored_text;
 
-/// The claim word of a message that nobody has claimed.
+/// The claim word of an unclaimed message.
 const FREE: &[u8] = &[0; 4];
 
 #[doc = stub!("VanillaAppender")]

@@ -34,7 +34,8 @@ type Pickled<'py> = (Bound<'py, PyType>, (i64, Py<PyBytes>));
 pub struct VanillaExcerpt {
     index: i64,
     data: PyOnceLock<Py<PyBytes>>,
-    /// None for an unpickled excerpt. An Indexed Chronicle has no queue to change it through.
+    /// None for an unpickled excerpt. The queue is None for an Indexed Chronicle, which is never
+    /// changed.
     stored: Option<(Message, Option<Arc<VanillaQueue>>)>,
     /// The bytes before this offset belong to the claim.
     start: usize,
@@ -52,7 +53,7 @@ impl VanillaExcerpt {
         Self::from(message, None, 0)
     }
 
-    /// A claimed message: its data follow the claim word.
+    /// A claimed message, whose data follow the claim word.
     pub fn claimed(message: Message, queue: &Arc<VanillaQueue>) -> Self {
         Self::from(message, Some(queue), 4)
     }
@@ -84,7 +85,7 @@ impl VanillaExcerpt {
         self.take_as(py, |fields| take(fields).map(Ok))
     }
 
-    /// What `take` makes of the next field; a failure leaves the position.
+    /// Reads the next field by `take`; a failure leaves the position unchanged.
     fn take_as<T>(
         &self,
         py: Python<'_>,
@@ -109,8 +110,9 @@ impl VanillaExcerpt {
         })
     }
 
-    /// Takes a field off a copy, since others may change the message: of a part that holds most fields,
-    /// and of more while the field does not end in it. Returns where the next field starts, too.
+    /// Reads a field from a copy, since other processes may change the message: first of a part
+    /// that suffices for most fields, then of more until the field ends. Also returns where the
+    /// next field starts.
     fn take_stored<T>(
         &self,
         message: &Message,

@@ -34,10 +34,10 @@ pub struct ExcerptWriter {
 }
 
 struct State {
-    /// None after it was finished or rolled back.
+    /// None once finished or rolled back.
     fields: Option<FieldWriter>,
     index: Option<i64>,
-    /// A word of 64 bits has to lie at a multiple of 8.
+    /// Whether a 64-bit word must lie at a multiple of 8.
     is_aligned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Java's objects and Python's values.
+//! Conversion between Java objects and Python values.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -71,8 +71,8 @@ fn put_decimal(value: &Bound<'_, PyAny>) -> PyResult<Put> {
     Err(PyValueError::new_err(format!("Java has no such decimal: value={text}")))
 }
 
-/// The value of an object at a position; one of a class that is not known, and its text, as `cls` says,
-/// an enum or `str`.
+/// The value of an object at a position; an object of an unknown class is read from its text as
+/// `cls`, an enum or `str`.
 pub fn value<'py>(
     py: Python<'py>,
     position: usize,

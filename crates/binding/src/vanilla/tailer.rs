@@ -140,7 +140,7 @@ context_manager!(VanillaTailer, |it, py, raised| {
     or_raise(py, detached(py, |may_wait| it.0.close(may_wait, !raised)))
 });
 
-/// The next message, which is a text; it is the next to read if it is not.
+/// The next message, which must be a text; otherwise it stays the next one.
 pub fn read_text<'py>(
     py: Python<'py>,
     tailer: &impl RawTailer<Index = i64>,

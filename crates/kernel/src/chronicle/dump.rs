@@ -1,5 +1,5 @@
 //! Every document of a file as text, byte for byte as Java's `DumpMain` shows it (`docs/format.md`
-//! §8.9). A dump comes in pieces, so that a file of any length passes through little memory.
+//! §8.9). A dump is produced in pieces, so a file of any length needs little memory.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use crate::{Error, Result};
 
 /// How many bytes decide whether a message is already text.
 const TEXT_SAMPLE: usize = 32;
-/// The end of an array of positions that has room for more, as far as it is looked at.
+/// The text at which an array of positions with trailing zeros ends.
 const SPARE_END: &str = ", 0\n]\n";
 const SPARE: &str = ", 0";
 
@@ -55,7 +55,7 @@ fn title(out: &mut String, path: &Path) {
 enum Source<'a> {
     Table(&'a TableStore),
     Owned(Arc<TableStore>),
-    /// With the dictionaries that its messages name.
+    /// A roll file, with its messages' dictionaries.
     Roll(Box<Roll>),
     Unready,
 }
@@ -68,16 +68,16 @@ fn source(view: Option<View>) -> Source<'static> {
     })
 }
 
-/// A roll file, with what it takes to show its messages.
+/// A roll file, with the state needed to decode its messages.
 struct Roll {
     view: View,
     dictionaries: Dictionaries,
-    /// The base that was read last, and its number in the file.
+    /// The last base that was read, and its sequence.
     base: Option<(u64, Base)>,
 }
 
 impl Roll {
-    /// What a message holds that is stored otherwise; None if it does not say.
+    /// The decoded payload of a message that is stored transformed; None if it cannot be decoded.
     fn unpacked(&mut self, stored: &[u8], sequence: u64) -> Result<Option<Vec<u8>>> {
         let Some(difference) = packed::difference(stored) else {
             return packed::unpack(stored, 0, &self.dictionaries);
@@ -100,7 +100,7 @@ pub struct Dump<'a> {
     source: Source<'a>,
     position: u64,
     sequence: Option<u64>,
-    /// It ends with the message before this one.
+    /// The dump ends before this message.
     past: Option<u64>,
     is_over: bool,
 }
@@ -145,7 +145,7 @@ impl<'a> Dump<'a> {
         Self { source, position: 0, sequence: None, past: None, is_over: false }
     }
 
-    /// Appends what comes next, until `out` holds `enough` bytes; false once the file is over.
+    /// Appends further text until `out` holds `enough` bytes; false at the end of the file.
     pub fn put_more(&mut self, out: &mut String, enough: usize) -> Result<bool> {
         while !self.is_over && out.len() < enough {
             if self.past.is_some_and(|past| next_number(self.sequence) >= past) {
@@ -239,7 +239,7 @@ fn put_document(
     Ok(false)
 }
 
-/// What a compressed message holds; what is stored, if it does not decompress.
+/// The content of a compressed message, or its stored bytes if they do not decompress.
 fn unpacked(roll: &mut Roll, word: u32, payload: Vec<u8>, sequence: u64) -> Vec<u8> {
     let is_message = word & (document::NOT_COMPLETE | document::META_DATA) == 0;
     if !is_message || !packed::is_packed(&payload) {
@@ -265,7 +265,7 @@ impl Found {
         Self { word, position, length: word & document::LENGTH_MASK, left: left - HEADER_LEN }
     }
 
-    /// Puts what comes before the payload; false where there is none, and nothing follows.
+    /// Puts the lines before the payload; false if there is no payload.
     fn put_head(&self, out: &mut String, sequence: &mut Option<u64>) -> bool {
         let is_ready = self.word & document::NOT_COMPLETE == 0;
         let is_metadata = self.word & document::META_DATA != 0;
@@ -336,7 +336,7 @@ fn next_number(sequence: Option<u64>) -> u64 {
     sequence.map_or(0, |sequence| sequence + 1)
 }
 
-/// Cuts the room that an array of positions has left, and the five bytes before it.
+/// Cuts the trailing zeros of an array of positions, and the five bytes before them, as Java does.
 fn cut_spare(out: &mut String, start: usize) {
     let text = &out[start - 1..];
     if !text.contains("\nindex2index:") && !text.contains("\nindex:") {

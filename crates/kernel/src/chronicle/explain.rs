@@ -1,4 +1,5 @@
-//! The bytes of one message: its document, part by part, and the words of its file that lead to it.
+//! The bytes of one message: its document, part by part, and the words and index entries that point
+//! to it.
 
 use quire_wire::explain;
 

@@ -1,7 +1,7 @@
 //! Chronicle Queue 5, from the handles down to the bytes:
 //!
-//! - [`append`] writes into a queue, [`read`] reads from it, [`queue`] is the directory, [`dump`]
-//!   shows a file as text, [`explain`] the bytes of a message: the handles;
+//! - the handles: [`append`] writes into a queue, [`read`] reads from it, [`queue`] is the
+//!   directory, [`dump`] shows a file as text, [`explain`] the bytes of a message;
 //! - [`verify`] checks every rule, [`repair`] restores them;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.

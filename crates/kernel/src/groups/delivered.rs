@@ -1,4 +1,4 @@
-//! What members have and have not acknowledged, as others see it and may change it.
+//! Acknowledged and pending messages of a group, as seen and changed from outside its members.
 
 use std::path::Path;
 
@@ -20,13 +20,14 @@ pub struct Delivered {
     pub index: u64,
     /// How often it was delivered, at most 255.
     pub count: u8,
-    /// The name and pid of the living member that has it; None if it waits for one.
+    /// The name and pid of the living member that holds it; None if it awaits delivery.
     pub owner: Option<(String, u32)>,
-    /// When it was last delivered, in epoch milliseconds; None if an earlier version did that.
+    /// When it was last delivered, in epoch milliseconds; None if by an earlier version of Quire.
     pub since_ms: Option<u64>,
-    /// Until it times out; 0 if it has, None if no member has it or its time has not begun.
+    /// Time until it times out; 0 if it has, None if no member holds it or its timeout has not
+    /// started.
     pub left_ms: Option<u64>,
-    /// Until it may be delivered again.
+    /// Time until it may be delivered again.
     pub delay_ms: u64,
     /// Why it is to be delivered again.
     pub cause: Cause,
@@ -35,15 +36,16 @@ pub struct Delivered {
 /// The outcome of changing the claim of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// This number of messages, all of its claim, were changed.
+    /// All messages of the claim were changed: this many.
     Done(u32),
-    /// The message is not claimed, or no member has it.
+    /// The message is not claimed, or no member holds it.
     NotClaimed,
     /// It has timed out, or may have.
     TooLate,
 }
 
-/// The messages of a side file's group that were delivered and are not acknowledged, by their index.
+/// The messages of a side file's group that were delivered and are not acknowledged, by their
+/// index.
 pub fn delivered(path: &Path) -> Result<Vec<Delivered>> {
     let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
     let claims = Claims::new(&side.cells, Layout::FILE);
@@ -77,12 +79,12 @@ pub fn delivered(path: &Path) -> Result<Vec<Delivered>> {
     Ok(found)
 }
 
-/// Takes the claim of a message from its owner and offers it to all members after a delay. One that
-/// is delayed is offered after this delay instead.
+/// Takes the claim of a message from its owner and offers it to all members after a delay. If the
+/// claim is already delayed, this delay replaces the old one.
 pub fn release(path: &Path, index: u64, delay_ms: u64) -> Result<Changed> {
     change(path, index, |claims, seen| {
         if seen.word.is_prepared() {
-            return None; // it is held in a moment
+            return None; // it is about to be held
         }
         let is_held = seen.word.state == State::Held;
         let cause = if is_held { Cause::Released } else { claims.cause(seen) };
@@ -93,7 +95,7 @@ pub fn release(path: &Path, index: u64, delay_ms: u64) -> Result<Changed> {
     })
 }
 
-/// Has the claim of a message time out no earlier than `timeout_ms` from now.
+/// Extends the claim of a message, so that it times out no earlier than `timeout_ms` from now.
 pub fn extend(path: &Path, index: u64, timeout_ms: u64) -> Result<Changed> {
     change(path, index, |claims, seen| {
         if seen.word.state != State::Held {

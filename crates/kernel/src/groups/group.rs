@@ -1,4 +1,4 @@
-//! A group of a queue: its side file, and what it says without being a member.
+//! A consumer group of a queue: its side file, and queries that need no membership.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -33,7 +33,7 @@ pub struct Group {
     open: RwLock<Option<Arc<SideFile>>>,
 }
 
-/// What a group has yet to do.
+/// The backlog of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
     /// The index of the first unclaimed message; 0 is the first of the queue.
@@ -42,11 +42,11 @@ pub struct Backlog {
     pub unacknowledged: u64,
     /// The index of the first unacknowledged message; 0 is the first of the queue.
     pub lowest: u64,
-    /// When the claimed messages that wait longest were delivered, in epoch milliseconds.
+    /// When the longest-unacknowledged claimed messages were delivered, in epoch milliseconds.
     pub oldest_ms: Option<u64>,
 }
 
-/// A member, as others see it.
+/// A member, as listed for other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
     pub name: String,
@@ -166,7 +166,7 @@ impl Group {
         open.clone().filter(|side| !file::is_marked(&side.cells))
     }
 
-    /// An error where a sink keeps the group for its source.
+    /// An error if a sink keeps the group for its source.
     fn check_not_kept(&self, side: &SideFile) -> Result<()> {
         if !file::is_kept(&side.cells) {
             return Ok(());
@@ -220,7 +220,7 @@ impl Group {
     }
 }
 
-/// What the group of a side file has yet to do; None if there is no such file.
+/// The backlog of a side file's group; None if there is no such file.
 pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
     let side = match file::open(path, false)? {
         Found::Whole(side) => side,

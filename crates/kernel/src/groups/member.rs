@@ -31,16 +31,16 @@ pub struct Member {
     number: u16,
     state: SharedState<MemberState>,
     is_closed: AtomicBool,
-    /// That of the process that joined.
+    /// The fork generation of the process that joined.
     generation: u32,
     ack_timeout_ms: u64,
 }
 
-/// What a member keeps to itself.
+/// The process-local state of a member.
 struct MemberState {
     /// None once it has left.
     lock: Option<LockedFile>,
-    /// Claims not confirmed yet: the call that made them may have been interrupted.
+    /// Claims not confirmed yet: the call that claimed them may have been interrupted.
     made: Vec<Claim>,
     /// The current generations of renewed claims, by their original keys.
     renewed: HashMap<ClaimKey, u32>,
@@ -92,13 +92,13 @@ impl Member {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// The member for this thread alone, waiting while another one uses it.
+    /// Locks the member for this thread, waiting while another thread uses it.
     pub fn lock<'a>(&'a self, may_wait: &'a Detached) -> Result<Working<'a>> {
         let state = self.state.lock_open(may_wait, self.check_process(), || Ok(()))?;
         Ok(Working { member: self, state })
     }
 
-    /// As [`Self::lock`]; None while another thread uses the member.
+    /// Like [`Self::lock`]; None while another thread uses the member.
     pub fn try_lock(&self) -> Option<Result<Working<'_>>> {
         let state = self.state.try_lock_open(self.check_process(), || Ok(()))?;
         Some(state.map(|state| Working { member: self, state }))
@@ -118,7 +118,7 @@ impl Member {
         }
     }
 
-    /// The lock is let go of last: until then the member's number is its own.
+    /// The lock is released last: until then no other member can take its number.
     fn leave(&self, lock: Option<LockedFile>) {
         if lock.is_some() {
             Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number, false);
@@ -131,8 +131,8 @@ impl Member {
         if self.generation == process::generation() { Ok(()) } else { Err(Error::Forked) }
     }
 
-    /// Hands claims that may be taken, and why, to `each` while it returns true, in the order of
-    /// their messages.
+    /// Calls `each` with claims that may be taken, and why, in the order of their messages, until
+    /// it returns false.
     fn each_to_take(
         &self,
         claims: &Claims<'_>,
@@ -286,8 +286,8 @@ impl<'a> Working<'a> {
         Ok(held.collect())
     }
 
-    /// Has a claim time out no earlier than `timeout_ms` from now; false if it was lost to another
-    /// member. Callers keep using the original key.
+    /// Extends a claim, so that it times out no earlier than `timeout_ms` from now; false if it was
+    /// lost to another member. Callers keep using the original key.
     pub fn extend(&mut self, key: &ClaimKey, timeout_ms: u64) -> Result<bool> {
         let claims = self.claims()?;
         let deadline_ms = now_ms().saturating_add(timeout_ms);
@@ -320,8 +320,8 @@ impl<'a> Working<'a> {
         Ok(())
     }
 
-    /// Acknowledges messages of claims, given as bits. Returns those of each that were pending: 0
-    /// if it was lost to another member.
+    /// Acknowledges messages of claims, given as bits. Returns, per claim, the bits that were
+    /// pending: 0 if it was lost to another member.
     pub fn acknowledge(&mut self, messages: &[(ClaimKey, u32)]) -> Result<Vec<u32>> {
         let claims = self.claims()?;
         let done = messages
@@ -332,17 +332,19 @@ impl<'a> Working<'a> {
         Ok(done)
     }
 
-    /// Offers a claim's pending messages to all members, from a time in epoch milliseconds on; false
-    /// if the claim was lost to another.
+    /// Offers a claim's pending messages to all members, from a time in epoch milliseconds on;
+    /// false if the claim was lost to another member.
     pub fn give_back(&mut self, key: &ClaimKey, cause: Cause, available_ms: u64) -> Result<bool> {
         Ok(self.claims()?.give_back(&self.state.now(key), self.member.number, cause, available_ms))
     }
 
-    /// An error if the side file was marked, after what this member has just changed in it: that may
-    /// have come too late for the file that takes its place.
+    /// An error if the side file was marked before this member's latest change: that change may be
+    /// missing from the file that replaces it.
     #[inline]
     fn still_counts(&self) -> Result<()> {
-        fence(Ordering::SeqCst); // M2: after the change, as `mark` is before what replaces the file
+        // SYNC POINT M2, with M1 in `file.rs`: either this load sees the mark, or the replacement
+        // sees the change made before it.
+        fence(Ordering::SeqCst);
         let (group, side) = (&self.member.group, &self.member.side);
         if file::is_marked(&side.cells) { Err(was_reset(group)) } else { Ok(()) }
     }
@@ -382,7 +384,7 @@ fn was_reset(group: &Group) -> Error {
 }
 
 impl MemberState {
-    /// Notes the current key of a claim, None if it was lost; whether it was not.
+    /// Notes the current key of a claim, None if it was lost. Returns false if it was lost.
     fn note_renewed(
         &mut self,
         claims: &Claims<'_>,
@@ -395,7 +397,7 @@ impl MemberState {
             Some(now) => renewed.insert(*key, now.generation),
             None => renewed.remove(key),
         };
-        // Doubled each time, so that a claim is looked at a few times at most.
+        // Doubled each time, so that each claim is checked a few times at most.
         if renewed.len() > self.renewed_max {
             renewed.retain(|key, generation| {
                 claims.is_held(&ClaimKey { generation: *generation, ..*key }, number)
@@ -413,8 +415,8 @@ impl MemberState {
 }
 
 impl Look for Member {
-    /// Whether there is a claim to take. A member that another thread uses is left alone: it is
-    /// looked at again soon. What nobody has claimed is seen by a tailer.
+    /// Whether there is a claim to take. A member that another thread is using is not due; it is
+    /// checked again soon. Unclaimed messages are noticed by a tailer.
     fn is_due(&self, _: &Detached) -> bool {
         let mut working = match self.try_lock() {
             Some(Ok(working)) => working,

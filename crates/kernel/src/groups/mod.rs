@@ -3,7 +3,7 @@
 //! - [`group`] and [`member`] are the handles: a group's side file in the queue's directory, and
 //!   one of the members that share its messages;
 //! - [`replicated`] is a group's state as bytes, which a source sends and a sink keeps;
-//! - [`delivered`] is for those that are no members: what is not acknowledged, and changes of it;
+//! - [`delivered`] shows and changes which messages are not acknowledged, without being a member;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 //!

@@ -22,7 +22,7 @@ const CAUSES: u8 = Cause::Released as u8;
 /// How a state is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping {
-    /// Whether nobody may join: a sink keeps the group for its source.
+    /// Whether a sink keeps the group for its source, so that no member may join.
     pub is_kept: bool,
     /// Messages before this index may have been delivered by a state whose counts are lost.
     pub known: u64,
@@ -30,7 +30,7 @@ pub struct Keeping {
     pub file_mode: u32,
 }
 
-/// What was delivered and is not acknowledged: neighbours, of which a bit is set for each.
+/// Neighbouring messages, with a bit for each that was delivered and is not acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
     first: u64,
@@ -52,8 +52,8 @@ struct Snapshot {
     ranges: Vec<Range>,
 }
 
-/// The state of a side file's group, of the messages before an index; None where there is no such
-/// file, or a damaged one.
+/// The state of a side file's group, of the messages before an index; None if there is no such
+/// file, or it is damaged.
 pub fn snapshot(path: &Path, before: u64) -> Result<Option<Vec<u8>>> {
     let Found::Whole(side) = file::open(path, false)? else { return Ok(None) };
     if side.shape.step != STEP {
@@ -82,7 +82,7 @@ pub fn is_kept(path: &Path) -> Result<bool> {
     })
 }
 
-/// Makes the side file of a group as its state says; whether that was possible.
+/// Stores a group's state as its side file, unless members use the present one.
 pub fn store(
     dir: &Path,
     name: &str,
@@ -99,8 +99,8 @@ pub fn store(
     file::replace_with(&path, &parts, keeping.file_mode, Replace::Unused, signals)
 }
 
-/// Keeps the group of a side file for the source that there will be: its members are put out, and
-/// what they acknowledged before is acknowledged. Whether there was one to keep.
+/// Keeps the group of a side file for a future source: its members are expelled, and messages they
+/// acknowledged before stay acknowledged. Returns whether there was a group to keep.
 pub fn take(path: &Path, file_mode: u32, signals: Signals<'_>) -> Result<bool> {
     let parts = || {
         let state = snapshot(path, u64::MAX)?;
@@ -132,7 +132,7 @@ fn snapshot_of(side: &SideFile, claims: &Claims<'_>, in_use: &[Seen], next: u64)
     }
 }
 
-/// What of a claim lies before an index. Where a member has it, that member is lost with the source.
+/// The part of a claim before an index. If a member holds it, that member is lost with the source.
 fn range_of(claims: &Claims<'_>, seen: &Seen, next: u64) -> Option<Range> {
     let room = u32::try_from(next.saturating_sub(seen.first)).unwrap_or(u32::MAX).min(u32::BITS);
     let pending = u32::MAX.checked_shr(u32::BITS - room).unwrap_or(0) & seen.word.pending;
@@ -190,7 +190,7 @@ impl Snapshot {
         is_whole.then_some(Self { keyed, next, known, tails, ranges })
     }
 
-    /// The bytes of a side file that says the same: its claims are offered to all.
+    /// The bytes of a side file of this state, with its claims offered to all members.
     fn parts(&self, is_kept: bool) -> Vec<Part> {
         let Self { keyed, next, known, .. } = *self;
         let mut parts = vec![(0, file::header(Shape { keyed, step: STEP, start: next, known }))];
@@ -234,7 +234,7 @@ impl Range {
         is_valid.then_some(found)
     }
 
-    /// The bytes of a claim that is offered to all.
+    /// The bytes of a claim that is offered to all members.
     fn claim(&self) -> Vec<u8> {
         let Self { pending, singly, .. } = *self;
         let word = Word { state: State::Offered, singly, generation: 1, owner: 0, pending };
@@ -255,7 +255,7 @@ fn words(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The bytes of a state that are not read yet.
+/// The unread bytes of a state.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

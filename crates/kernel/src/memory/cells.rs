@@ -1,5 +1,5 @@
 //! Shared words and bytes at file positions. Each method's name states its memory ordering; each
-//! store takes the [`Step`] it is.
+//! store takes its [`Step`], the name of its fault point.
 //!
 //! Backed by a file mapping, or in `loom` builds by a model of one; the code above is the same.
 
@@ -11,13 +11,14 @@ use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
 use std::sync::atomic::{Ordering, fence};
 
-/// Shows that this thread has loaded, with acquire order, a word that names bytes: the header of a
-/// document, which [`Cells::publish_header`] stores with release order, or the entry of a message.
+/// Proof that this thread has loaded, with acquire order, a word that publishes bytes: the header
+/// of a document, which [`Cells::publish_header`] stores with release order, or the entry of a
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed(());
 
 impl Observed {
-    /// Bytes that the word names, or a part of them. After it is published nobody stores to them.
+    /// The bytes that the word publishes, or a part of them. No thread stores to them after that.
     #[expect(clippy::unused_self, reason = "having one is the condition")]
     #[inline]
     #[must_use]
@@ -26,8 +27,8 @@ impl Observed {
     }
 }
 
-/// Where bytes lie that change no more: the key to have them lent in place. What others may still
-/// change, such as the words of an index array or of a claim, has no key and is copied.
+/// The range of bytes that no longer change: the key to borrow them in place. Bytes that may still
+/// change, such as the words of an index array or of a claim, have no key and are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     position: u64,
@@ -71,7 +72,7 @@ impl Cells {
         self.memory.word32(position).load(Ordering::Acquire)
     }
 
-    /// The same, to have what the header names lent.
+    /// The same, with a key to borrow the bytes that the header publishes.
     #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
     #[inline(always)]
     #[must_use]
@@ -84,7 +85,8 @@ impl Cells {
     pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
         step.reached();
         let word = self.to_store().word32(position);
-        // SYNC POINT with `waiting::word::arm`: this store comes before the look at that word.
+        // SYNC POINT P1, with W1 to W3 in `waiting::word`: this store precedes the load of that
+        // word, P2.
         word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
@@ -109,7 +111,7 @@ impl Cells {
     #[inline(always)]
     #[must_use]
     pub fn load_word_seq_cst(&self, position: u64) -> u32 {
-        // loom takes such a load for an acquire: the fence stands for what it leaves out.
+        // loom treats such a load as an acquire: the fence adds the missing ordering.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
         self.memory.word32(position).load(Ordering::SeqCst)
@@ -129,7 +131,7 @@ impl Cells {
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
 
-    /// 32-bit word, to sleep at.
+    /// 32-bit word, to sleep on.
     #[cfg(not(loom))]
     #[must_use]
     pub fn word(&self, position: u64) -> &std::sync::atomic::AtomicU32 {
@@ -144,7 +146,7 @@ impl Cells {
         self.memory.word64(position).load(Ordering::Acquire)
     }
 
-    /// The same, to have what the word names lent.
+    /// The same, with a key to borrow the bytes that the word publishes.
     #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
     #[inline(always)]
     #[must_use]
@@ -214,7 +216,7 @@ impl Cells {
         self.stored(position, bytes, step);
     }
 
-    /// Bytes, relaxed stores, one by one: where others may be copying them.
+    /// Bytes, relaxed stores, one by one: other threads may be copying them.
     pub fn store_each_relaxed(&self, position: u64, bytes: &[u8], step: Step) {
         step.reached();
         self.memory.store_each(position, bytes);
@@ -229,7 +231,7 @@ impl Cells {
         step.made();
     }
 
-    /// The memory, for a store.
+    /// The memory, asserted to be writable.
     #[inline]
     fn to_store(&self) -> &Mapping {
         debug_assert!(self.memory.is_writable());
@@ -242,13 +244,14 @@ impl Cells {
         step.made();
     }
 
-    /// Bytes, relaxed loads, copied: others may be changing them. No word at a multiple of 8 is torn.
+    /// Bytes, relaxed loads, copied: other threads may be changing them. No word at a multiple of 8
+    /// is torn.
     #[must_use]
     pub fn copy_out_relaxed(&self, position: u64, count: u64) -> Vec<u8> {
         self.memory.copy_out(position, count)
     }
 
-    /// The same, appended to `bytes`; an error without memory for them.
+    /// The same, appended to `bytes`; an error when out of memory.
     #[cfg(not(loom))]
     #[inline]
     pub fn append_to_relaxed(
@@ -263,7 +266,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Bytes in place that change no more.
+    /// Bytes in place that no longer change.
     #[cfg(not(loom))]
     #[inline]
     #[must_use]
@@ -271,22 +274,22 @@ impl Cells {
         self.memory.bytes(at.position, at.length)
     }
 
-    /// A copy of bytes that change no more.
+    /// A copy of bytes that no longer change.
     #[cfg(loom)]
     #[must_use]
     pub fn bytes(&self, at: Published) -> Vec<u8> {
         self.memory.copy_out(at.position, at.length)
     }
 
-    /// The address of bytes in place that others may change, for readers outside of Rust.
+    /// The address of bytes in place that other threads may change, for readers outside of Rust.
     #[cfg(not(loom))]
     #[must_use]
     pub fn address_of(&self, position: u64, count: u64) -> *const u8 {
         self.memory.address_of(position, count)
     }
 
-    /// Header word at any position, load-acquire byte by byte: in version 4 files, whose headers are
-    /// unaligned. Nobody stores to one that is complete.
+    /// Header word at any position, load-acquire byte by byte: in version 4 files, whose headers
+    /// are unaligned. A complete header no longer changes.
     #[cfg(not(loom))]
     #[must_use]
     pub fn observe_header_unaligned(&self, position: u64) -> (u32, Observed) {

@@ -1,5 +1,5 @@
-//! Shared words that only count: no protocol depends on them, so their order is left open, and a
-//! store is no step.
+//! Shared counters: no protocol depends on them, so accesses are relaxed, and stores have no fault
+//! point.
 
 use std::fs::File;
 use std::io;
@@ -53,9 +53,9 @@ impl Counters {
         let _ = word.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Leaves the file: what is counted from here on reaches nobody.
+    /// Unmaps the file: counts from here on are discarded.
     pub fn leave_file(&self) {
-        let _ = self.0.leave_file(&[]); // where that fails, it stays mapped until this is dropped
+        let _ = self.0.leave_file(&[]); // on failure it stays mapped until this is dropped
     }
 
     fn to_store(&self, position: u64) -> &AtomicU64 {

@@ -2,13 +2,14 @@
 
 /// The polynomial, its bits reversed.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
-/// An input is summed in three parts at once: the instruction takes three cycles, and may begin in each.
-/// One of more than three parts of this many words is summed piece by piece.
+/// The most words per part. An input is summed in three parts at once, as the instruction has a
+/// latency of three cycles and a throughput of one per cycle; a longer input is summed piece by
+/// piece.
 const LANE: usize = 128;
-/// A shorter one, in words, is summed as it is.
+/// An input of fewer words is summed in one part.
 const SHORT: usize = 24;
 
-/// The sum of what follows bytes whose sum is `sum`, 0 before any.
+/// The sum of bytes with `bytes` appended, where `sum` is that of the preceding bytes (0 for none).
 #[inline]
 #[must_use]
 pub fn add(sum: u32, bytes: &[u8]) -> u32 {
@@ -16,7 +17,8 @@ pub fn add(sum: u32, bytes: &[u8]) -> u32 {
     if std::arch::is_x86_feature_detected!("sse4.2")
         && std::arch::is_x86_feature_detected!("pclmulqdq")
     {
-        // SAFETY: the processor has what the function needs.
+        // SAFETY: the processor supports SSE4.2 and PCLMULQDQ (checked), all that the function
+        // requires.
         return !unsafe { by_instruction(!sum, bytes) };
     }
     !by_table(!sum, bytes)
@@ -75,7 +77,7 @@ const fn index(word: u32) -> usize {
     (word & 0xFF) as usize
 }
 
-/// The state that each byte leads to.
+/// The state after each byte.
 #[allow(clippy::cast_possible_truncation)] // below 256
 static BYTES: [u32; 256] = {
     let (mut table, mut byte) = ([0; 256], 0);
@@ -91,8 +93,8 @@ static BYTES: [u32; 256] = {
     table
 };
 
-/// By its number of words of zeros, what a state is multiplied by: x to the power of their bits, less
-/// the 33 that a product of reversed bits, and the sum of it, add.
+/// By number of zero words, the factor that advances a state past them: x to the power of their
+/// bits, minus the 33 that reversed multiplication and the final sum add.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 static POWERS: [u32; 2 * LANE + 1] = {
     let mut powers = [0; 2 * LANE + 1];

@@ -1,17 +1,16 @@
-//! The length of a file as one process knows it. Its threads look at the file at the same time, and
-//! the file grows.
+//! The length of a growing file as known to one process, whose threads update it concurrently.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the file's length was when a thread last looked.
+/// The file's length when a thread last checked.
 #[derive(Debug)]
 pub struct KnownLength(AtomicU64);
 
 impl KnownLength {
-    /// Of a file that was just looked at.
+    /// The length of a file that was just checked.
     #[must_use]
     pub fn new(len: u64) -> Self {
         Self(AtomicU64::new(len))
@@ -23,9 +22,8 @@ impl KnownLength {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Looks at the file, and stores the length that was found. A thread that looked before
-    /// another one stored looks again: otherwise what the other has grown would seem to lie past the
-    /// end.
+    /// Checks the file and stores its length. If another thread stored a length meanwhile, checks
+    /// again: an outdated length would hide what that thread has grown.
     pub fn refresh<E>(&self, mut look: impl FnMut() -> Result<u64, E>) -> Result<u64, E> {
         loop {
             let known = self.get();

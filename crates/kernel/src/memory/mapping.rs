@@ -25,11 +25,12 @@ pub struct Mapping {
     writable: bool,
 }
 
-// SAFETY: the mapping belongs to no thread, and stays valid until it is dropped. What several threads
-// of this process store to is accessed through atomics, or under the lock that a protocol has for it;
-// what one of them copies in plainly, others read after a word that it stored with release order and
-// they loaded with acquire order. Other processes are not covered: one that breaks the protocols
-// changes what is read, and one that truncates the file ends this process by a signal.
+// SAFETY: the mapping belongs to no thread, and stays valid until it is dropped. Bytes that several
+// threads of this process store to are accessed through atomics, or under the lock that a protocol
+// has for them; bytes that one thread copies in plainly are read by others only after it stored a
+// word with release order that they loaded with acquire order. Other processes are not covered: one
+// that breaks the protocols changes what is read, and one that truncates the file ends this process
+// by a signal.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -61,7 +62,7 @@ impl Mapping {
         self.len as u64
     }
 
-    /// Whether it may be stored to: a store elsewhere ends the process.
+    /// Whether stores are allowed: a store to a read-only mapping ends the process.
     #[inline]
     pub(super) const fn is_writable(&self) -> bool {
         self.writable
@@ -78,7 +79,7 @@ impl Mapping {
         let start = Pages::here().down(start);
         let at = self.checked(start, end - start);
         let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the range lies in this mapping (checked), of which no byte changes.
+        // SAFETY: the range lies in this mapping (checked), and the call changes no byte.
         unsafe { rustix::mm::msync(at.cast(), count, MsyncFlags::SYNC) }.map_err(io::Error::from)
     }
 
@@ -110,35 +111,36 @@ impl Mapping {
         self.advise_pages(start, end, Advice::LinuxDontNeed)
     }
 
-    /// Replaces the file by private memory that begins with these bytes: the file is not mapped any
-    /// more, although the addresses stay valid, and what is stored later reaches nobody else.
+    /// Replaces the file by private memory that begins with these bytes: the file is no longer
+    /// mapped, the addresses stay valid, and later stores are invisible to other processes.
     #[cfg(target_os = "linux")]
     pub fn leave_file(&self, bytes: &[u8]) -> io::Result<()> {
         let count = bytes.len().min(self.len);
         let private = Self { base: map_anonymous(self.len)?, len: self.len, writable: true };
         let (from, to) = (private.base.as_ptr(), self.base.as_ptr());
-        // SAFETY: that many bytes are readable there and writable here, in memory of nobody else.
+        // SAFETY: `count` bytes are readable in `bytes` and writable in `private`, which nothing
+        // else refers to yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), from, count) };
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: both ranges are those of a mapping of ours. The system replaces the second one in one
-        // step: words that others look at meanwhile are those of the file or the new ones, as if
-        // another process had stored them.
+        // SAFETY: both ranges are those of a mapping of ours. The system replaces the second one in
+        // one step: concurrent loads see the file's bytes or the new ones, as if another process
+        // had stored them.
         let moved =
             unsafe { libc::mremap(from.cast(), self.len, self.len, flags, to.cast::<c_void>()) };
         if moved == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        std::mem::forget(private); // it is there now
+        std::mem::forget(private); // its pages have moved to `self`
         Ok(())
     }
 
-    /// Left until the mapping is dropped.
+    /// Not available on this system: the file stays mapped until this is dropped.
     #[cfg(not(target_os = "linux"))]
     pub fn leave_file(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
-    /// Left to the system.
+    /// Not available on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn release(&self, _start: u64, _end: u64) -> io::Result<()> {
         Ok(())
@@ -179,9 +181,9 @@ impl Mapping {
     #[must_use]
     pub(super) fn word32(&self, position: u64) -> &AtomicU32 {
         assert!(position.is_multiple_of(4), "unaligned word: position={position:#x}");
-        // SAFETY: in range (checked) and aligned (asserted; mappings start at a page). Threads of this
-        // process access such a word through this atomic alone, or copy it in before others know of it.
-        // Where the mapping is not writable the word is only loaded.
+        // SAFETY: in range (checked) and aligned (asserted; mappings start at a page). Threads of
+        // this process access such a word only through this atomic, or copy it in before it is
+        // published to other threads. If the mapping is not writable the word is only loaded.
         unsafe { AtomicU32::from_ptr(self.checked(position, 4).cast()) }
     }
 
@@ -198,19 +200,21 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.checked(position, 8).cast()) }
     }
 
-    /// Copies bytes in, where no other thread stores to or reads from until a word is released.
+    /// Copies bytes into a range that no other thread accesses until a word is stored with release
+    /// order.
     #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
     #[inline(always)]
     pub(super) fn copy_in(&self, position: u64, bytes: &[u8]) {
         debug_assert!(self.writable);
         let at = self.checked(position, bytes.len() as u64);
-        // SAFETY: in range (checked). The protocols give the caller the range alone: it holds the lock
-        // on it, or has reserved it, and others look at it after the release store that publishes it.
-        // `bytes` lie elsewhere: what is lent in place is published, and this is not.
+        // SAFETY: in range (checked). By the protocols the caller has exclusive access to the
+        // range: it holds the lock on it, or has claimed it, and other threads read it only after
+        // the release store that publishes it. `bytes` do not overlap it: only published bytes are
+        // borrowed in place, and this range is not published.
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Stores zero bytes, where [`Mapping::copy_in`] may.
+    /// Stores zero bytes, under the conditions of [`Mapping::copy_in`].
     #[inline]
     pub(super) fn zero(&self, position: u64, count: u64) {
         debug_assert!(self.writable);
@@ -222,19 +226,19 @@ impl Mapping {
         }
     }
 
-    /// Stores bytes one by one, which others may be copying.
+    /// Stores bytes one by one; other threads may be copying them.
     pub(super) fn store_each(&self, position: u64, bytes: &[u8]) {
         debug_assert!(self.writable);
         let at = self.checked(position, bytes.len() as u64);
         for (offset, byte) in bytes.iter().enumerate() {
-            // SAFETY: in range (checked). Other threads of this process access such bytes through
-            // atomics, too.
+            // SAFETY: in range (checked). Other threads of this process also access such bytes
+            // through atomics.
             unsafe { AtomicU8::from_ptr(at.add(offset)) }.store(*byte, Ordering::Relaxed);
         }
     }
 
-    /// A copy of bytes that others may be changing: each is loaded once, and no word is torn that lies
-    /// at a multiple of 8.
+    /// A copy of bytes that other threads may be changing: each is loaded once, and no word at a
+    /// multiple of 8 is torn.
     #[must_use]
     pub fn copy_out(&self, position: u64, count: u64) -> Vec<u8> {
         self.checked(position, count);
@@ -253,10 +257,10 @@ impl Mapping {
         let tail = head + (count - head) / 8 * 8;
         bytes.reserve(count);
         let to = bytes.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        // SAFETY: all offsets are below `count`, which is in range (checked) and has room (reserved), and
-        // at the end `count` bytes were written. The words are aligned, as `head` leads to a multiple of
-        // 8 and mappings start at a page; so are halves of them before and after. They are loaded as
-        // `byte` loads.
+        // SAFETY: all offsets are below `count`, which is in range (checked) and has room
+        // (reserved), and at the end `count` bytes were written. The words are aligned, as `head`
+        // leads to a multiple of 8 and mappings start at a page; so are halves of them before and
+        // after. They are loaded as `byte` loads.
         unsafe {
             let copy_half = |at: usize| {
                 let half = AtomicU32::from_ptr(from.add(at).cast()).load(Ordering::Relaxed);
@@ -289,23 +293,24 @@ impl Mapping {
         std::array::from_fn(|offset| byte(from, offset))
     }
 
-    /// Bytes in place, to which nobody stores as long as the slice lives: callers have the key that
-    /// [`Cells::bytes`](super::Cells::bytes) asks for.
+    /// Bytes in place, which must not be stored to while the slice lives: callers have the key that
+    /// [`Cells::bytes`](super::Cells::bytes) requires.
     #[inline]
     #[must_use]
     pub(super) fn bytes(&self, position: u64, count: u64) -> &[u8] {
         let at = self.checked(position, count);
         // SAFETY: in range (checked), and `count` is at most the length, a `usize`. The word that
         // publishes the bytes was loaded with acquire order (`Published`), and by the protocols no
-        // thread of this process stores to them from then on. Not guaranteed is that no other process
-        // does: one that breaks the protocols changes what is read here, not where.
+        // thread of this process stores to them from then on. Not guaranteed is that no other
+        // process does: one that breaks the protocols changes what is read here, not where.
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             std::slice::from_raw_parts(at, count as usize)
         }
     }
 
-    /// The address of a range in place, for readers that take no reference: others may change it.
+    /// The address of a range in place, for readers that take no reference: other threads may
+    /// change it.
     #[must_use]
     pub(super) fn address_of(&self, position: u64, count: u64) -> *const u8 {
         self.checked(position, count)
@@ -327,8 +332,8 @@ impl Mapping {
 /// One byte of a range that the caller has checked.
 #[inline]
 fn byte(from: *mut u8, offset: usize) -> u8 {
-    // SAFETY: callers pass the start of a range of a mapping that they have checked, and an offset in
-    // it. Other threads of this process store to what is copied so through atomics, or not at all.
+    // SAFETY: callers pass the start of a range of a mapping that they have checked, and an offset
+    // in it. Other threads of this process store to such bytes through atomics, or not at all.
     unsafe { AtomicU8::from_ptr(from.add(offset)) }.load(Ordering::Relaxed)
 }
 
@@ -384,7 +389,7 @@ fn map(file: &File, start: u64, len: u64, writable: bool) -> io::Result<Mapping>
     let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let write = if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
     let (access, anywhere) = (ProtFlags::READ | write, std::ptr::null_mut());
-    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps no existing one.
     let base = unsafe { rustix::mm::mmap(anywhere, len, access, MapFlags::SHARED, file, start) }?;
     Ok(Mapping { base: not_null(base)?, len, writable })
 }
@@ -404,8 +409,8 @@ fn not_null(base: *mut c_void) -> io::Result<NonNull<u8>> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is a mapping that `map` or `map_anonymous` made, unmapped here alone, and what
-        // was lent of it does not outlive it.
+        // SAFETY: this is a mapping that `map` or `map_anonymous` made, unmapped here alone, and
+        // references into it do not outlive it.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }

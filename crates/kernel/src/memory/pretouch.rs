@@ -1,7 +1,7 @@
 //! The pretoucher: a thread that populates file space ahead of a fast appender, which then does
 //! not pause for it. It changes no byte, so nothing depends on it. It starts when a fast
-//! appender first asks for it, on machines with more than one processor. As it is there, it also looks
-//! after the space of the disk, each second.
+//! appender first asks for it, on machines with more than one processor. It also checks the free
+//! space of the disk, each second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::window::Window;
 use crate::os::process;
 
-/// What looks after the disk of the file that was appended to last.
+/// A callback that checks the disk space of the most recently appended file.
 pub type Watch = Arc<dyn Fn(&Window) + Send + Sync>;
 
-/// How often it does.
+/// How often [`Watch`] is called.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The pretoucher of a queue.

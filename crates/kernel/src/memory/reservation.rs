@@ -1,8 +1,8 @@
 //! The reservation policy of all three formats: how many blocks of a file are reserved, and pages
 //! populated, ahead of the writer.
 //!
-//! Each step pauses the thread that takes it. One that is needed at once is small if the appender is
-//! slow, large if it is fast, and never larger than a fraction of the file's content
+//! Each step pauses the thread that takes it. One that is needed at once is small if the appender
+//! is slow, large if it is fast, and never larger than a fraction of the file's content
 //! ([`Reservation::step`]).
 //! Where the disk has no room for a whole step, exactly what is needed is reserved
 //! (`Window::reserve_step`).
@@ -19,13 +19,13 @@ use super::pages::Pages;
 
 /// A slow appender's step in bytes.
 pub const SMALL_STEP: u64 = 16 << 10;
-/// A slow appender's step between messages, when nothing waits for it.
+/// A slow appender's step between messages, while no append waits for it.
 const BETWEEN_STEP: u64 = 64 << 10;
 /// A fast appender's step in bytes.
 const LARGE_STEP: u64 = 256 << 10;
 /// Appenders above this rate, in bytes per microsecond, are fast; paced producers stay far below.
 const FAST: u64 = 64;
-/// At most this fraction of the file's content is taken ahead, and at most [`AHEAD_MAX`].
+/// At most 1/`AHEAD_PART` of the file's content is reserved ahead, and at most [`AHEAD_MAX`].
 const AHEAD_PART: u64 = 4;
 const AHEAD_MAX: u64 = 4 << 20;
 
@@ -62,8 +62,8 @@ impl Reservation {
         self.present_to.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Measures the rate of the appender that now needs positions up to `end`. Threads may do so at
-    /// once, and store their times in another order than they took them.
+    /// Measures the rate of the appender that now needs positions up to `end`. Threads may do so
+    /// concurrently, and may store their times out of order.
     pub fn measure(&self, end: u64) {
         let now = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (since, from) =

@@ -1,4 +1,5 @@
-//! What of a file its only writer has reserved: a file of the older formats has one at a time.
+//! The range of a file that its only writer has reserved: a file of the older formats has one
+//! writer at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl ReservedRange {
         start >= self.range.start && end <= self.range.end
     }
 
-    /// Reserves a range, and a step after it, up to `limit`: stores into it cannot fail.
+    /// Reserves a range and a step after it, up to `limit`, so that stores into it cannot fail.
     #[cold]
     pub fn extend(
         &mut self,

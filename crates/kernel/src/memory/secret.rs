@@ -14,12 +14,12 @@ use zeroize::Zeroize;
 use super::pages::Pages;
 use crate::{Error, Result};
 
-/// More stack than the functions use that compute with keys.
+/// More stack than the functions that compute with keys use.
 const STACK: usize = 16 << 10;
 
-/// A value in pages of its own, which are left out of core dumps, and overwritten when it is dropped.
+/// A value in its own pages, which are excluded from core dumps and overwritten on drop.
 ///
-/// A child of `fork` has it, too.
+/// A child of `fork` inherits it.
 pub struct Secret<T> {
     base: NonNull<u8>,
     len: usize,
@@ -32,8 +32,8 @@ unsafe impl<T: Send> Send for Secret<T> {}
 unsafe impl<T: Sync> Sync for Secret<T> {}
 
 impl<T> Secret<T> {
-    /// Moves a value there. What it leaves on the stack is for [`wipe_stack`]: better move zeros, and
-    /// fill them in place.
+    /// Moves a value into such pages. The move leaves a copy on the stack, which [`wipe_stack`]
+    /// removes; prefer to move zeros and fill them in place.
     pub fn new(value: T) -> Result<Self> {
         const { assert!(align_of::<T>() <= 4096) };
         let len = Pages::here().up(size_of::<T>().max(1) as u64);
@@ -50,18 +50,18 @@ impl<T> Secret<T> {
     }
 }
 
-/// Leaves pages out of core dumps and swap, as far as the system lets it.
+/// Excludes pages from core dumps and swap, as far as the system allows.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn keep_private(base: NonNull<u8>, len: usize) {
     let base = base.as_ptr().cast::<c_void>();
-    // SAFETY: neither changes what the pages hold, and they are this module's own.
+    // SAFETY: neither call changes the content of the pages, which belong to this module alone.
     unsafe {
         let _ = madvise(base, len, Advice::LinuxDontDump);
         let _ = mlock(base, len); // beyond RLIMIT_MEMLOCK it may be swapped
     }
 }
 
-/// Left to the system.
+/// Not available on this system.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 const fn keep_private(_base: NonNull<u8>, _len: usize) {}
 
@@ -78,15 +78,15 @@ impl<T> Deref for Secret<T> {
 impl<T> DerefMut for Secret<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and nobody else has it.
+        // SAFETY: as above, and `&mut self` makes the access exclusive.
         unsafe { self.base.cast::<T>().as_mut() }
     }
 }
 
 impl<T> Drop for Secret<T> {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped here alone, then its pages are plain bytes that are this
-        // module's own, and nothing of them was lent for longer than the value lived.
+        // SAFETY: the value is dropped only here. After that its pages are plain bytes that belong
+        // to this module alone, and no reference to the value outlives it.
         unsafe {
             self.base.cast::<T>().drop_in_place();
             slice::from_raw_parts_mut(self.base.as_ptr(), self.len).zeroize();
@@ -95,7 +95,7 @@ impl<T> Drop for Secret<T> {
     }
 }
 
-/// Overwrites what functions that have returned left on the stack of this thread.
+/// Overwrites what returned functions have left on this thread's stack.
 #[inline(never)]
 pub fn wipe_stack() {
     let mut below = [0_u8; STACK];

@@ -1,4 +1,4 @@
-//! The header of a side file of one length: a magic word, stored last by those who make the file.
+//! The header of a side file of one length: a magic word, stored last when the file is created.
 
 use std::path::Path;
 
@@ -7,36 +7,36 @@ use crate::{Error, Result};
 /// Where the magic word is.
 pub const MAGIC_AT: u64 = 0;
 
-/// What a side file of one kind begins with, and how long it is.
+/// The magic word and length of one kind of side file.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     /// Its magic word.
     pub magic: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What is reported of another file.
+    /// The error text for another kind of file.
     pub otherwise: &'static str,
 }
 
 impl Header {
-    /// Checks the length of a file that is made before it has its name.
+    /// Checks the length of a kind of file that is complete before it gets its name.
     pub fn check_length(self, len: u64, path: &Path) -> Result<()> {
         let expected = self.len;
         self.check(len == expected, path, format!("{len} bytes"), format!("{expected} bytes"))
     }
 
-    /// Checks the magic word of a file that is made before it has its name.
+    /// Checks the magic word of a kind of file that is complete before it gets its name.
     pub fn check_magic(self, word: u64, path: &Path) -> Result<()> {
         let expected = self.magic;
         self.check(word == expected, path, format!("{word:#018x}"), format!("{expected:#018x}"))
     }
 
-    /// Whether a file made in place has its length yet.
+    /// Whether a file that is created in place has its length yet.
     pub fn has_length(self, len: u64, path: &Path) -> Result<bool> {
         if len == 0 { Ok(false) } else { self.check_length(len, path).map(|()| true) }
     }
 
-    /// Whether a file made in place has its magic word yet.
+    /// Whether a file that is created in place has its magic word yet.
     pub fn has_magic(self, word: u64, path: &Path) -> Result<bool> {
         if word == 0 { Ok(false) } else { self.check_magic(word, path).map(|()| true) }
     }

@@ -89,10 +89,9 @@ struct Wanted {
     ahead: u64,
 }
 
-/// What brings the content of a file as it is needed, piece by piece.
+/// Supplies the content of a file piece by piece, as it is needed.
 pub trait Source: Send + Sync {
-    /// Writes what is missing of a range, if anything is, into the file. What was there before stays
-    /// as it is.
+    /// Writes the missing parts of a range into the file, and leaves present parts unchanged.
     fn fill(&self, file: &File, start: u64, end: u64) -> Result<()>;
 }
 
@@ -100,7 +99,7 @@ pub trait Source: Send + Sync {
 pub struct Window {
     path: PathBuf,
     file: File,
-    /// Where its content comes from, unless that was there from the start.
+    /// Supplies the file's content; None if the file is complete.
     source: Option<Box<dyn Source>>,
     writable: bool,
     region: Mutex<Arc<Region>>,
@@ -206,7 +205,7 @@ impl Window {
         Ok(Readable::UpTo(to.min(file_len)))
     }
 
-    /// Has the source bring what is missing of a range.
+    /// Makes the source supply the missing parts of a range.
     pub fn fill(&self, start: u64, end: u64) -> Result<()> {
         let Some(source) = &self.source else { return Ok(()) };
         source.fill(&self.file, start, end.min(self.file_len()))
@@ -277,10 +276,10 @@ impl Window {
         Ok(done)
     }
 
-    /// Makes positions from `start` to `end` writable through `region`: extends the file to at least
-    /// `len` bytes, reserves its blocks, populates its pages. Returns the end of the writable part.
-    /// Other processes may keep the file locked for up to `timeout`. After an error, nothing was
-    /// stored.
+    /// Makes positions from `start` to `end` writable through `region`: extends the file to at
+    /// least `len` bytes, reserves its blocks, populates its pages. Returns the end of the writable
+    /// part. Other processes may keep the file locked for up to `timeout`. After an error, nothing
+    /// was stored.
     pub fn writable(
         &self,
         may_wait: &Detached,
@@ -325,8 +324,8 @@ impl Window {
         Some(target)
     }
 
-    /// Populates a range for a reader that has nothing to read yet; false if that fails, or a source
-    /// fills the file, which nobody writes to.
+    /// Populates a range for a reader that has nothing to read yet; false if that fails, or if the
+    /// file has a source and so is never appended to.
     #[must_use]
     pub fn look_ahead(&self, region: &Region, from: u64, to: u64) -> bool {
         let is_mapped = to <= self.file_len().min(region.len());
@@ -387,8 +386,8 @@ impl Window {
         released.map_err(|e| Error::io("cannot release pages", &self.path, e))
     }
 
-    /// As [`Window::reserve`] from `start` to `target`, or to `exactly`, which is needed, where the disk
-    /// has no room for more: its last blocks may still suffice for that. Returns the reserved end.
+    /// Like [`Window::reserve`] from `start` to `target`; if the disk has no room for that, only to
+    /// `exactly`, the required end. Returns the reserved end.
     pub fn reserve_step(
         &self,
         region: &mut Arc<Region>,

@@ -1,7 +1,7 @@
 //! The buckets of an HDR histogram: 64 for each power of two, so that a value is known to 1.6 %.
 
 const SUB_BITS: u32 = 6;
-/// Values of more bits, in nanoseconds more than an hour, count in the last bucket.
+/// Values of more bits (in nanoseconds, more than an hour) count in the last bucket.
 const VALUE_BITS: u32 = 42;
 /// How many buckets there are.
 pub const BUCKETS: u64 = ((VALUE_BITS - SUB_BITS + 1) as u64) << SUB_BITS;

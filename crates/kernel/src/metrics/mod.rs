@@ -1,9 +1,10 @@
 //! Counters and latencies of a queue, in a side file that all its processes map: readers see
 //! a change as soon as it is stored, and a process that dies takes nothing with it.
 //!
-//! The file consists of 64-bit words, added to without any lock: a magic word, the time it was made,
-//! the counters by [`Counter`], and a histogram for each [`Latency`]: the sum, the highest value and
-//! the buckets of [`histogram`]. It never changes its length. Java ignores files of this name.
+//! The file consists of 64-bit words, added to without any lock: a magic word, the time it was
+//! made, the counters by [`Counter`], and a histogram for each [`Latency`]: the sum, the highest
+//! value and the buckets of [`histogram`]. It never changes its length. Java ignores files of this
+//! name.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub const FILE_NAME: &str = "metrics.quire";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"QuireMt1");
 const MADE_AT: u64 = 8;
-/// Writers and readers count in cache lines of their own.
+/// Writers and readers count in separate cache lines.
 const LINE: u64 = 64;
 const LAST_PRUNE_AT: u64 = 4 * LINE + 16;
 const HISTOGRAMS_AT: u64 = 4096;
@@ -39,36 +40,36 @@ const HEADER: Header = Header {
 };
 const _: () = assert!(BUCKETS_AT + histogram::BUCKETS * 8 <= HISTOGRAM_LEN);
 
-/// What is counted.
+/// A counter of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Messages appended.
     MessagesAppended,
-    /// The bytes of their payloads, as they are stored.
+    /// The bytes of their payloads, as stored.
     BytesAppended,
-    /// Roll files made.
+    /// Roll files created.
     Rolls,
     /// Messages read.
     MessagesRead,
-    /// The bytes of their payloads, as they are stored.
+    /// The bytes of their payloads, as stored.
     BytesRead,
     /// Messages that consumer groups delivered again.
     Redeliveries,
-    /// Messages that consumer groups gave up.
+    /// Messages that consumer groups gave up on.
     DeadLetters,
     /// Messages that consumers refused.
     Refusals,
     /// Times that consumers asked for more time.
     Extensions,
-    /// Messages delivered again that their consumer refused.
+    /// Messages delivered again because their consumer refused them.
     RedeliveriesRefused,
-    /// Messages delivered again that were not acknowledged in time.
+    /// Messages delivered again because they were not acknowledged in time.
     RedeliveriesTimedOut,
-    /// Messages delivered again whose consumer died.
+    /// Messages delivered again because their consumer died.
     RedeliveriesDied,
-    /// Messages delivered again whose consumer was closed.
+    /// Messages delivered again because their consumer was closed.
     RedeliveriesClosed,
-    /// Messages delivered again that were taken from their consumer.
+    /// Messages delivered again because they were taken from their consumer.
     RedeliveriesReleased,
     /// Cycles that retention removed.
     CyclesRemoved,
@@ -97,7 +98,7 @@ impl Counter {
         Self::BytesFreed,
     ];
 
-    /// The name a user knows it by.
+    /// The name shown to users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -142,7 +143,7 @@ impl Counter {
     }
 }
 
-/// What is timed, in nanoseconds.
+/// A latency, measured in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
     /// A call that appended.
@@ -157,7 +158,7 @@ impl Latency {
     /// All of them, in the order of their histograms.
     pub const ALL: [Self; 3] = [Self::Append, Self::Read, Self::LockWait];
 
-    /// The name a user knows it by.
+    /// The name shown to users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -172,14 +173,14 @@ impl Latency {
     }
 }
 
-/// The values of a latency: those of a bucket are alike to 1.6 %.
+/// The values of a latency; values in one bucket differ by at most 1.6 %.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     /// Their sum.
     pub sum: u64,
     /// The highest.
     pub highest: u64,
-    /// Lowest value, the lowest of the next bucket, and count of each bucket that has any.
+    /// For each nonempty bucket: its lowest value, the lowest of the next bucket, and its count.
     pub buckets: Vec<(u64, u64, u64)>,
 }
 
@@ -226,7 +227,7 @@ impl<'a> Timer<'a> {
 }
 
 impl Metrics {
-    /// Those of the queue in `directory`, to be counted in; the file is made if it is missing.
+    /// Opens the metrics of the queue in `directory` for counting; the file is created if missing.
     pub fn open(directory: &Path, mode: u32) -> Result<Self> {
         let path = directory.join(FILE_NAME);
         let access = Access { write: true, create_mode: Some(mode) };
@@ -244,7 +245,7 @@ impl Metrics {
         metrics.checked(&path)?.ok_or_else(|| Error::gone("removed", &path))
     }
 
-    /// Those of the queue in `directory`; None if nobody has counted.
+    /// Opens the metrics of the queue in `directory`; None if it has none.
     pub fn open_existing(directory: &Path, writable: bool) -> Result<Option<Self>> {
         let path = directory.join(FILE_NAME);
         let access = Access { write: writable, create_mode: None };
@@ -260,13 +261,13 @@ impl Metrics {
         Ok(Self { words: words.map_err(|e| Error::io("cannot map", path, e))? })
     }
 
-    /// None if the file is being made.
+    /// None if the file is still being created.
     fn checked(self, path: &Path) -> Result<Option<Self>> {
         let is_made = HEADER.has_magic(self.words.load(MAGIC_AT), path)?;
         Ok(is_made.then_some(self))
     }
 
-    /// Maps the file no longer: what is counted from here on reaches nobody.
+    /// Unmaps the file: counts from here on are discarded.
     pub fn close(&self) {
         self.words.leave_file();
     }
@@ -294,12 +295,12 @@ impl Metrics {
         self.words.add(Counter::Rolls.position(), 1);
     }
 
-    /// Counts what consumer groups do.
+    /// Counts an event of consumer groups.
     pub fn shared(&self, what: Counter, count: u64) {
         self.words.add(what.position(), count);
     }
 
-    /// Counts what retention removed at a time, in epoch milliseconds.
+    /// Counts a run of retention: removed cycles and bytes, and its time in epoch milliseconds.
     pub fn pruned(&self, cycles: u64, bytes: u64, now_ms: u64) {
         self.words.add(Counter::CyclesRemoved.position(), cycles);
         self.words.add(Counter::BytesFreed.position(), bytes);
@@ -316,12 +317,12 @@ impl Metrics {
     pub fn took(&self, what: Latency, began: Instant) {
         let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let at = what.position();
-        self.words.raise(at + HIGHEST, nanos); // before the bucket: readers look no further
+        self.words.raise(at + HIGHEST, nanos); // before the bucket: the readers' upper bound
         self.words.add(at + SUM, nanos);
         self.words.add(at + BUCKETS_AT + 8 * histogram::bucket(nanos), 1);
     }
 
-    /// When the file was made, in epoch milliseconds.
+    /// When the file was created, in epoch milliseconds.
     #[must_use]
     pub fn made_ms(&self) -> u64 {
         self.words.load(MADE_AT)
@@ -333,7 +334,7 @@ impl Metrics {
         self.words.load(what.position())
     }
 
-    /// The values of a latency. Those counted meanwhile may be missing from a part of it.
+    /// The values of a latency. Values counted concurrently may be missing from some fields.
     #[must_use]
     pub fn values(&self, what: Latency) -> Values {
         let at = what.position();
@@ -351,7 +352,7 @@ impl Metrics {
     }
 }
 
-/// False if the file is being made.
+/// False if the file is still being created.
 fn is_whole(file: &File, path: &Path) -> Result<bool> {
     let found = fault::call!("metrics.file.stat", file.metadata());
     HEADER.has_length(found.map_err(|e| Error::io("cannot look at", path, e))?.len(), path)

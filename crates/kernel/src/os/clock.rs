@@ -13,7 +13,7 @@ use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 pub enum Clock {
     /// The system clock.
     System,
-    /// A clock that only tests advance.
+    /// A clock that is set manually, for tests.
     Manual(Arc<AtomicI64>),
 }
 
@@ -77,8 +77,8 @@ pub fn monotonic_time_ns() -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-/// Nanoseconds since the machine was started, with the time that it was suspended: no step of the wall
-/// clock changes it.
+/// Nanoseconds since the machine was started, including suspends, and independent of the wall
+/// clock.
 #[must_use]
 pub fn boot_time_ns() -> u64 {
     #[cfg(target_os = "linux")]
@@ -89,8 +89,8 @@ pub fn boot_time_ns() -> u64 {
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).cast_unsigned()
 }
 
-/// A number for this start of the machine, never 0, and the same in every program; 1 where the system
-/// does not say.
+/// A number that identifies this boot of the machine, never 0, and the same in every program; 1 if
+/// the system has none.
 #[must_use]
 pub fn boot_id() -> u64 {
     static FOUND: OnceLock<u64> = OnceLock::new();

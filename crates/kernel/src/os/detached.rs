@@ -1,12 +1,13 @@
-//! The rule of waiting, held by types: a wait for a disk or for other threads needs a [`Detached`].
+//! Types that enforce the rule of waiting: a wait for a disk or for other threads needs a
+//! [`Detached`].
 //!
-//! A thread that waits with Python's interpreter attached stops all threads of Python. The state of a
-//! handle whose holder may wait, as for a sync, is a [`SharedState`]: with the interpreter attached a
-//! thread only tries to lock it.
+//! A thread that waits with Python's interpreter attached stops all threads of Python. The state of
+//! a handle whose lock may be held during a wait, as for a sync, is a [`SharedState`]: with the
+//! interpreter attached a thread only tries to lock it.
 //!
-//! A handler of a signal may use the handle that the interrupted thread was using. So who runs
-//! handlers needs a token of its own, `&mut Detached`, and what a handler could wait for borrows the
-//! token as long as it is held.
+//! A handler of a signal may use the handle that the interrupted thread was using. So code that
+//! runs handlers needs a token of its own, `&mut Detached`, and a guard that a handler could wait
+//! for borrows the token while it is held.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,16 +17,16 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::Result;
 
-/// Shows that this thread may wait: it has let go of the interpreter.
+/// Proof that this thread may wait: it has detached from the interpreter.
 #[derive(Debug)]
 pub struct Detached {
-    /// It stays with the thread.
+    /// Not `Send`: the token belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Detached {
-    /// For a thread that has no interpreter: the binding has one place where it lets go of it, and
-    /// threads of the kernel never have it.
+    /// For a thread that is detached: the binding calls this at the one place where it detaches,
+    /// and threads of the kernel are never attached.
     #[must_use]
     pub const fn here() -> Self {
         Self { _thread: PhantomData }
@@ -37,23 +38,23 @@ impl Detached {
     }
 }
 
-/// State of a handle, for one thread at a time.
+/// State of a handle, accessed by one thread at a time.
 #[derive(Debug, Default)]
 pub struct SharedState<T>(Mutex<T>);
 
 impl<T> SharedState<T> {
-    /// State that no thread has.
+    /// Unlocked state.
     #[must_use]
     pub const fn new(state: T) -> Self {
         Self(Mutex::new(state))
     }
 
-    /// The state, waiting while another thread has it. No handler of a signal runs meanwhile.
+    /// The state, waiting while another thread holds it. No signal handler runs meanwhile.
     pub fn lock<'a>(&'a self, _: &'a Detached) -> MutexGuard<'a, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, unless another thread has it.
+    /// The state; None while another thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -63,18 +64,18 @@ impl<T> SharedState<T> {
         }
     }
 
-    /// Returns when no other thread had the state, for another try.
+    /// Returns once the state was free, so that the caller can try again.
     pub fn wait_until_free(&self, may_wait: &Detached) {
         drop(self.lock(may_wait));
     }
 
-    /// The state, which no other thread can have.
+    /// The state, without locking: the reference is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a handle that is open: `of_queue` is checked before the state is locked, as in a
-    /// forked child nobody may let go of it, and `is_open` with the state.
+    /// The state of a handle that is open: `of_queue` is checked before locking, since in a forked
+    /// child the lock may never be released, and `is_open` while holding the state.
     #[inline]
     pub fn lock_open<'a>(
         &'a self,
@@ -87,7 +88,7 @@ impl<T> SharedState<T> {
         is_open().map(|()| state)
     }
 
-    /// As [`Self::lock_open`]; None if another thread has the state.
+    /// Like [`Self::lock_open`]; None while another thread holds the state.
     #[inline]
     pub fn try_lock_open(
         &self,
@@ -102,7 +103,7 @@ impl<T> SharedState<T> {
     }
 }
 
-/// State that is locked once a message: as [`SharedState`], and to let go of it costs one store.
+/// State that is locked once per message: like [`SharedState`], but unlocking costs only one store.
 /// Waiters yield.
 #[derive(Debug, Default)]
 pub struct SpinState<T>(SpinMutex<T, spin::Yield>);
@@ -111,19 +112,19 @@ pub struct SpinState<T>(SpinMutex<T, spin::Yield>);
 pub type SpinGuard<'a, T> = SpinMutexGuard<'a, T, spin::Yield>;
 
 impl<T> SpinState<T> {
-    /// State that no thread has.
+    /// Unlocked state.
     #[must_use]
     pub const fn new(state: T) -> Self {
         Self(SpinMutex::new(state))
     }
 
-    /// The state, waiting while another thread has it. No handler of a signal runs meanwhile.
+    /// The state, waiting while another thread holds it. No signal handler runs meanwhile.
     #[inline]
     pub fn lock<'a>(&'a self, _: &'a Detached) -> SpinGuard<'a, T> {
         self.0.lock()
     }
 
-    /// The state, unless another thread has it.
+    /// The state; None while another thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         self.0.try_lock()

@@ -1,4 +1,5 @@
-//! The first entries of a directory, however many it has: the standard library reads a thousand at once.
+//! The first entries of a directory, however many it has: the standard library reads a thousand at
+//! once.
 
 use std::ffi::OsString;
 use std::io;
@@ -43,7 +44,7 @@ pub fn first_entries(
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
             known => known,

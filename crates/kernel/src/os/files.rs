@@ -107,8 +107,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(found & SET_IDS | mode & PERMISSIONS))
 }
 
-/// A file without a name, for reading and writing: in `dir`, or in the directory for temporary files
-/// where this user may not write to `dir`.
+/// An unnamed file for reading and writing, in `dir`, or in the directory for temporary files if
+/// this user may not write to `dir`.
 pub fn without_name(dir: &Path) -> io::Result<File> {
     match without_name_in(dir) {
         Err(error) if is_not_writable(&error) => without_name_in(&std::env::temp_dir()),
@@ -139,7 +139,7 @@ fn without_name_in(dir: &Path) -> io::Result<File> {
     made_without_name(dir)
 }
 
-/// Makes a file and removes its name.
+/// Creates a file and removes its name.
 fn made_without_name(dir: &Path) -> io::Result<File> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -175,7 +175,7 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
 }
 
 /// Extends a file to at least `len` bytes by a call that cannot shrink it: even if the caller's
-/// length is outdated, nothing that others appended is cut off.
+/// length is outdated, nothing appended by other processes is cut off.
 pub fn extend(file: &File, len: u64) -> io::Result<()> {
     let Some(last) = len.checked_sub(1) else { return Ok(()) };
     reach(file, last)?;
@@ -194,7 +194,7 @@ fn reach(file: &File, last: u64) -> io::Result<()> {
     file.write_all_at(&[0], last)
 }
 
-/// A position in a file, if files reach so far: the system's own are signed.
+/// Converts a position to the system's signed type; an error if it does not fit.
 #[cfg(target_os = "linux")]
 fn checked(position: u64) -> io::Result<u64> {
     match i64::try_from(position) {
@@ -203,13 +203,13 @@ fn checked(position: u64) -> io::Result<u64> {
     }
 }
 
-/// Whether the system or the file system cannot allocate space.
+/// Whether the system or the file system does not support allocating space.
 #[cfg(target_os = "linux")]
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
-/// Sets the length of a file that nobody else has open, or empties one under its lock.
+/// Sets the length of a file that no other process has open, or empties one under its lock.
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
     recorder::resized(file, len);
@@ -412,7 +412,7 @@ pub fn is_removed(file: &File) -> io::Result<bool> {
     fault::call!("file.removed.stat", file.metadata()).map(|found| found.nlink() == 0)
 }
 
-/// Whether a file has been unlinked, or another one has its name by now.
+/// Whether a file has been unlinked, or another file has taken its name.
 pub fn has_lost_name(file: &File, path: &Path) -> io::Result<bool> {
     let own = fault::call!("file.removed.stat", file.metadata())?;
     if own.nlink() == 0 {
@@ -423,7 +423,7 @@ pub fn has_lost_name(file: &File, path: &Path) -> io::Result<bool> {
     Ok(identity_of(&named) != identity_of(&own))
 }
 
-/// The size of a file system, in bytes.
+/// The size and free space of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
     /// Available to unprivileged users.
@@ -537,8 +537,8 @@ pub fn existed_since(path: &Path) -> io::Result<std::time::SystemTime> {
     Ok(found.created().map_or(changed, |made| made.min(changed)))
 }
 
-/// Whether a file's modification time follows stores through mappings, at the latest when they are
-/// written back: not in memory, and not on another host.
+/// Whether stores through mappings update a file's modification time, at the latest when written
+/// back: false for file systems in memory or on the network.
 #[cfg(target_os = "linux")]
 pub fn notes_changes(path: &Path) -> io::Result<bool> {
     const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6]; // tmpfs, ramfs
@@ -557,8 +557,8 @@ pub fn notes_changes(_path: &Path) -> io::Result<bool> {
 /// not inherit it.
 pub fn detach_descriptor(file: &File) {
     if let Ok(null) = File::open("/dev/null") {
-        // SAFETY: the descriptor is open, as `file` is borrowed, and stays its own: this owner never closes
-        // it.
+        // SAFETY: the descriptor is open, as `file` is borrowed, and `file` keeps its ownership:
+        // this owner is never dropped, so it never closes it.
         let owned = unsafe { OwnedFd::from_raw_fd(file.as_raw_fd()) };
         let mut inherited = ManuallyDrop::new(owned);
         if dup2(&null, &mut inherited).is_ok() {

@@ -5,8 +5,9 @@
 //! has joined, in the order in which they did, and releases them in the opposite order. State of
 //! handles needs no such care: a child never uses the handles of its parent.
 //!
-//! The system calls these hooks within `fork`, after those of Python's `os.register_at_fork`: a lock
-//! that one of them waits for, as that of `logging`, may be held by a thread which opens a queue.
+//! The system calls these hooks within `fork`, after those of Python's `os.register_at_fork`: a
+//! lock that one of them waits for, as that of `logging`, may be held by a thread which opens a
+//! queue.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use super::process;
 
-/// State of the whole process that a child inherits.
+/// Process-wide state that a child inherits.
 pub trait Inherited: Send {
     /// Called in the forking thread right before the fork.
     fn before_fork(&mut self) {}
@@ -23,19 +24,19 @@ pub trait Inherited: Send {
     fn after_fork_in_child(&mut self);
 }
 
-/// A lock around state of the whole process. No thread but the forking one holds it at a fork.
+/// A lock around process-wide state. At a fork only the forking thread holds it.
 pub struct ForkMutex<T: 'static> {
     has_joined: AtomicBool,
     state: Mutex<T>,
 }
 
 impl<T: Inherited> ForkMutex<T> {
-    /// Unlocked; it joins when it is locked for the first time.
+    /// An unlocked mutex; it joins when it is first locked.
     pub const fn new(state: T) -> Self {
         Self { has_joined: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
-    /// Locks it. Nobody waits, or makes system calls, while it is held.
+    /// Locks the state. Holders neither wait nor make system calls.
     pub fn lock(&'static self) -> MutexGuard<'static, T> {
         if !self.has_joined.load(Ordering::Acquire) {
             self.join(&JOINED);
@@ -43,7 +44,7 @@ impl<T: Inherited> ForkMutex<T> {
         self.locked()
     }
 
-    /// Has every fork from here on lock it: waits for the end of one that has begun.
+    /// Makes every later fork lock this state; waits for the end of a fork that has begun.
     fn join(&'static self, joined: &Mutex<Joined>) {
         let mut joined = lock(joined);
         if !self.has_joined.swap(true, Ordering::AcqRel) {
@@ -69,7 +70,7 @@ impl<T: Inherited> Family for ForkMutex<T> {
     }
 }
 
-/// What the forking thread holds of a family.
+/// The guard of one [`Family`], held by the forking thread.
 trait Held {
     fn after_fork_in_child(&mut self);
 }
@@ -88,7 +89,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All that is locked during a fork.
+/// All guards held during a fork.
 struct Fork {
     held: Vec<Box<dyn Held>>,
     _joined: MutexGuard<'static, Joined>,
@@ -115,12 +116,12 @@ thread_local! {
     static FORK: RefCell<Option<Fork>> = const { RefCell::new(None) };
 }
 
-/// Has every fork of this process call the functions below; only the first call counts.
+/// Registers the functions below for every fork of this process; only the first call counts.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the functions stay where they are, as the interpreter never unloads an extension module,
-        // and end the process rather than unwind into the system's.
+        // SAFETY: the functions stay loaded, as the interpreter never unloads an extension module,
+        // and abort the process rather than unwind into the system's.
         let result = unsafe {
             libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child))
         };
@@ -150,7 +151,7 @@ extern "C" fn after_in_child() {
 mod tests {
     use super::*;
 
-    /// What was called, in order.
+    /// The calls so far, in order.
     static CALLED: Mutex<Vec<(&str, &str)>> = Mutex::new(Vec::new());
 
     struct Named(&'static str);

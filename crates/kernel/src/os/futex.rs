@@ -1,16 +1,16 @@
-//! Sleeping until a word changes: the system's futexes. Where it has none, a sleep only ends by its
-//! time.
+//! Sleeping until a word changes, by the system's futexes. Without futexes a sleep ends only by
+//! timeout.
 
 use std::sync::atomic::AtomicU32;
 
-/// A word, and what it holds while nothing has happened.
+/// A word to sleep on, and the value it has until something happens.
 #[derive(Clone, Copy)]
 pub struct Expected<'a> {
     /// The word.
     pub word: &'a AtomicU32,
-    /// Its value while there is reason to sleep.
+    /// The value for which to sleep.
     pub value: u32,
-    /// Other processes map it too.
+    /// Whether other processes map it too.
     pub is_shared: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// The most words that [`sleep`] looks at; it ignores those after them.
+/// The most words that [`sleep`] can wait on; it ignores the rest.
 pub const MOST: usize = 128;
 
 #[cfg(target_os = "linux")]
@@ -37,10 +37,10 @@ mod linux {
 
     use super::{Expected, MOST};
 
-    /// The system, or what confines this process, refused `futex_waitv` (Linux 5.16).
+    /// Whether the system, or a sandbox such as seccomp, refused `futex_waitv` (Linux 5.16).
     static HAS_NO_WAITV: AtomicBool = AtomicBool::new(false);
 
-    /// As in `linux/futex.h`, which older headers lack.
+    /// From `linux/futex.h`; missing in older headers.
     const SIZE_U32: u32 = 2;
     const PRIVATE: u32 = 128;
 
@@ -52,7 +52,7 @@ mod linux {
         reserved: u32,
     }
 
-    /// Ends the sleeps of all threads, of any process, that wait for a change of the word.
+    /// Wakes all threads, of any process, that sleep on the word.
     pub fn wake(word: &AtomicU32, is_shared: bool) {
         let operation = libc::FUTEX_WAKE | private_unless(is_shared);
         // SAFETY: the word is valid memory, and the call does not access it.
@@ -62,7 +62,7 @@ mod linux {
     }
 
     /// Sleeps while all words hold their values, for at most `timeout`; a signal ends it too. On a
-    /// system that cannot wait for several, only a change of the first one ends it.
+    /// system that cannot wait for several words, only a change of the first one ends it.
     pub fn sleep(words: &[Expected<'_>], timeout: Duration) {
         match words {
             [] => {}
@@ -115,7 +115,7 @@ mod linux {
         if is_shared { 0 } else { libc::FUTEX_PRIVATE_FLAG }
     }
 
-    /// The time of the clock that sleeps end by.
+    /// The time of the clock by which sleeps time out.
     fn now() -> Duration {
         let mut now = timespec(Duration::ZERO);
         // SAFETY: the call writes to `now` alone.
@@ -141,10 +141,10 @@ mod other {
 
     use super::Expected;
 
-    /// A sleep looks at its words this often.
+    /// How often a sleep polls its words.
     const LOOK: Duration = Duration::from_millis(1);
 
-    /// Sleeps look themselves.
+    /// Does nothing: sleeps poll their words.
     pub const fn wake(_word: &AtomicU32, _is_shared: bool) {}
 
     /// Sleeps while all words hold their values, for at most `timeout`.

@@ -6,7 +6,7 @@ use super::detached::Detached;
 
 /// A handle of a queue.
 pub trait Handle: Send + Sync {
-    /// Closes the handle and its files, as its queue was closed.
+    /// Closes the handle and its files, because its queue was closed.
     fn close_with_queue(&self, may_wait: &Detached);
 }
 
@@ -27,7 +27,8 @@ impl Handles {
         handle
     }
 
-    /// Closes the handles that are left. One may wait for another thread, so the list is let go first.
+    /// Closes the remaining handles. Closing may wait for another thread, so the list is unlocked
+    /// first.
     pub fn close(&self, may_wait: &Detached) {
         let handles = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         handles.iter().filter_map(Weak::upgrade).for_each(|it| it.close_with_queue(may_wait));

@@ -7,13 +7,13 @@ use crate::{Error, Result};
 
 static WATCH: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Sets what to ask; only the first call counts.
+/// Sets the function to call; only the first call counts.
 pub fn watch(ask: fn() -> bool) {
     let _ = WATCH.set(ask);
 }
 
-/// Runs the handlers of pending signals; an error when the wait is to end. Nothing that a handler
-/// could wait for is held: it would borrow the token.
+/// Runs the handlers of pending signals; an error when the wait is to end. No lock that a handler
+/// could wait for is held: its guard would borrow the token.
 pub fn check(_: &mut Detached) -> Result<()> {
     match WATCH.get() {
         Some(ask) if ask() => Err(Error::Interrupted),
@@ -21,17 +21,17 @@ pub fn check(_: &mut Detached) -> Result<()> {
     }
 }
 
-/// What a wait does about signals.
+/// How a wait handles signals.
 #[derive(Debug)]
 pub enum Signals<'a> {
-    /// Their handlers run: the thread holds nothing that one of them could wait for.
+    /// Their handlers run: the thread holds no lock that one of them could wait for.
     Handled(&'a mut Detached),
-    /// They stay pending, as something is held.
+    /// They stay pending, since a lock is held.
     Deferred(&'a Detached),
 }
 
 impl<'a> Signals<'a> {
-    /// Runs the handlers of pending signals, if this is the time; an error when the wait is to end.
+    /// Runs the handlers of pending signals unless deferred; an error when the wait is to end.
     pub fn check(&mut self) -> Result<()> {
         match self {
             Self::Handled(may_wait) => check(may_wait),
@@ -47,7 +47,7 @@ impl<'a> Signals<'a> {
         }
     }
 
-    /// The token of the thread, which holds something from now on: no handler runs.
+    /// The token for code that holds locks from now on: no handler runs.
     #[must_use]
     pub fn deferred(self) -> &'a Detached {
         match self {

@@ -1,5 +1,5 @@
-//! Whether anybody else, in any container, has a file open: the kernel knows, and a lease reveals
-//! it.
+//! Whether another process, in any container, has a file open: the kernel knows, and a lease
+//! reveals it.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -11,8 +11,8 @@ use crate::{Error, Result};
 const PAUSE: Duration = Duration::from_millis(1);
 const LOOKS: u32 = 1000;
 
-/// Opens a file without blocking. If another process holds a lease on it, waits for its end for up
-/// to a second.
+/// Opens a file without blocking. If another process holds a lease on it, waits up to a second for
+/// the lease to end.
 pub fn waiting<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..LOOKS {
         match open() {
@@ -25,19 +25,19 @@ pub fn waiting<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     open()
 }
 
-/// Whether this description is the only one of its file that may write, and nobody has it mapped
-/// so. False where that is not known: for the file of another user, and on other systems.
+/// Whether this is the only open description of its file that may write, and no process has the
+/// file mapped writable. False if unknown: for another user's file, and on other systems.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_only_writer(file: &File) -> bool {
     use std::os::fd::AsRawFd;
 
-    /// `magic.h` has it; the crate does not.
+    /// From `magic.h`; missing in the crate.
     const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
-    // A process that opens the file while the lease is held has this signal sent here; it is ignored
-    // unless a handler is set. Without it, the signal would end this process.
+    // A process that opens the file while the lease is held has this signal sent here; it is
+    // ignored unless a handler is set. Without it, the signal would end this process.
     const SIGNAL: libc::c_int = libc::SIGURG;
-    // On overlayfs, a mapping is of the underlying file and is not counted here.
+    // On overlayfs, mappings refer to the underlying file and are not counted here.
     if rustix::fs::fstatfs(file).map_or(true, |found| found.f_type == OVERLAYFS_SUPER_MAGIC) {
         return false;
     }
@@ -53,7 +53,7 @@ pub fn is_only_writer(file: &File) -> bool {
     }
 }
 
-/// `fcntl.h` has it; the crate does not.
+/// From `fcntl.h`; missing in the crate.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 

@@ -20,7 +20,7 @@ use super::range_lock::{self, InProcessMutex, Kind, Range, RecordLock};
 use crate::error::Locked;
 use crate::{Error, Result};
 
-/// A wait looks at signals this often.
+/// How often a wait checks for signals.
 const STEP: Duration = Duration::from_millis(100);
 
 /// The descriptions of this process that may have locks.
@@ -47,13 +47,13 @@ impl Inherited for Noted {
 #[derive(Debug)]
 pub struct LockedFile {
     file: Arc<File>,
-    /// Of the threads that share the description.
+    /// Serialises the threads that share the description.
     in_process: InProcessMutex,
 }
 
 impl LockedFile {
-    /// The file that `open` opens, on a description without locks; None if there is no file. It is
-    /// called again after a fork.
+    /// The file that `open` opens, on a description without locks; None if there is no file. If a
+    /// fork comes between, `open` is called again.
     pub fn open(open: impl Fn() -> Result<Option<File>>) -> Result<Option<Self>> {
         loop {
             let forks = NOTED.lock().forks;
@@ -81,7 +81,7 @@ impl LockedFile {
     }
 
     /// The file at `path`, which is created if missing, with a lock that lasts as long as the file;
-    /// None if somebody else has the lock.
+    /// None if another holder has the lock.
     pub fn take(
         path: &Path,
         file_mode: u32,
@@ -90,7 +90,7 @@ impl LockedFile {
         may_wait: &Detached,
     ) -> Result<Option<Self>> {
         let file = Self::open_or_create(path, file_mode)?;
-        // Java readers briefly take a producer's lock to see whether it is alive.
+        // Java readers briefly take a producer's lock to check whether it is alive.
         match file.keep(path, range, kind, Duration::ZERO, may_wait) {
             Ok(()) => Ok(Some(file)),
             Err(Error::FileLocked { .. }) => Ok(None),
@@ -98,15 +98,16 @@ impl LockedFile {
         }
     }
 
-    /// As [`LockedFile::take`], at once: of a file that nobody else knows yet.
+    /// Like [`LockedFile::take`], without waiting: for a file that no other process knows yet.
     pub fn try_take(path: &Path, file_mode: u32, range: Range, kind: Kind) -> Result<Option<Self>> {
         let file = Self::open_or_create(path, file_mode)?;
         let taken = file.try_keep(range, kind).map_err(|e| Error::io("cannot lock", path, e))?;
         Ok(taken.then_some(file))
     }
 
-    /// Waits for a lock among threads and processes; `path` is for errors. While it is held no handler
-    /// of a signal runs: one that needed the lock would wait for the thread it interrupted.
+    /// Waits for a lock among threads and processes; `path` is for errors. While it is held no
+    /// signal handler runs: a handler that needed the lock would wait for the thread it
+    /// interrupted.
     pub fn lock<'a>(
         &'a self,
         path: &Path,
@@ -120,7 +121,8 @@ impl LockedFile {
         })
     }
 
-    /// Waits for a lock among processes, and holds it until the file closes or the lock is released.
+    /// Waits for a lock among processes, and holds it until the file closes or the lock is
+    /// released.
     pub fn keep(
         &self,
         path: &Path,
@@ -161,8 +163,8 @@ fn taken<'a>(
         .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
 }
 
-/// Waits for what `attempt` takes, in steps between which pending signals are looked at. What an
-/// attempt had taken was dropped again by then.
+/// Repeats `attempt` until it gets its lock or `timeout` has passed, and checks for signals between
+/// attempts, while no lock is held.
 pub fn patiently<T>(
     mut signals: Signals<'_>,
     timeout: Duration,
@@ -183,7 +185,7 @@ pub fn patiently<T>(
     }
 }
 
-/// Whether somebody else holds a lock on the file at `path`; false if it is missing.
+/// Whether another holder has a lock on the file at `path`; false if it is missing.
 pub fn is_held(path: &Path, range: Range) -> Result<bool> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok(false);

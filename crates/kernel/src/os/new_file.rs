@@ -1,5 +1,5 @@
-//! A file that is filled under a name of its own, and gets its final one when it is complete, so that
-//! nobody sees a part of it.
+//! A file that is written under a temporary name, and gets its final one when it is complete, so
+//! that no process sees part of it.
 
 use std::fs::File;
 use std::io;
@@ -17,8 +17,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// An empty file that is to be named `path`, and the file itself; an error if its temporary name
-    /// is taken, which no other thread, process or container uses.
+    /// An empty file that is to be named `path`, and the file itself; an error if its temporary
+    /// name is taken, which should be unique to this thread, process and container.
     pub fn create(path: &Path, mode: u32) -> Result<(Self, File)> {
         let mut own = path.as_os_str().to_owned();
         // A pid and a thread are not enough: another container may have the same ones.
@@ -30,8 +30,8 @@ impl NewFile {
         Ok((Self { own, has_final_name: false }, file))
     }
 
-    /// Gives it its name by `name`, [`publish`](super::names::publish) or [`files::rename`]; false if another file has
-    /// the name and was not to be replaced.
+    /// Gives the file its final name, by calling `name`: [`publish`](super::names::publish) or
+    /// [`files::rename`]; false if another file has the name and is not to be replaced.
     pub fn name(
         mut self,
         path: &Path,

@@ -1,5 +1,5 @@
-//! A directory that stays the same one, whatever its path names now: files are opened, made and
-//! renamed in the directory that was opened.
+//! A directory handle that stays valid if its path is renamed or replaced: files are opened,
+//! created and renamed in the directory that was opened.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,7 @@ pub struct OwnDirectory {
     /// Keeps the place below valid.
     handle: File,
     path: PathBuf,
-    /// A path that leads to the open directory; its own path where the system has none.
+    /// A path that leads to the open directory; its original path if the system has none.
     place: PathBuf,
 }
 
@@ -42,7 +42,8 @@ impl OwnDirectory {
         Ok(Self { handle, path: path.to_path_buf(), place })
     }
 
-    /// Locks the directory itself, as `flock` does, until this is dropped; false if another holds it.
+    /// Locks the directory with `flock` until this is dropped; false if another description holds
+    /// the lock.
     pub fn try_lock(&self) -> Result<bool> {
         match rustix::fs::flock(&self.handle, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
@@ -57,7 +58,7 @@ impl OwnDirectory {
         self.path.join(name)
     }
 
-    /// A path to open a file of this name by.
+    /// A path by which to open a file of this name.
     #[must_use]
     pub fn place_of(&self, name: &str) -> PathBuf {
         self.place.join(name)
@@ -85,7 +86,7 @@ impl OwnDirectory {
         self.named(name, files::open_again(file, &self.place_of(name), access))
     }
 
-    /// Makes a file, as [`files::create_new`] does.
+    /// Creates a file, as [`files::create_new`] does.
     pub fn create_new(&self, name: &str, mode: u32) -> Result<Option<File>> {
         self.named(name, files::create_new(&self.place_of(name), mode))
     }

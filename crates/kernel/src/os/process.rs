@@ -52,28 +52,28 @@ pub fn thread_id() -> u64 {
     ID.with(|id| *id)
 }
 
-/// Whether the calling thread is the one that the process began with, which gets its signals.
+/// Whether the calling thread is the process's first one, which runs its signal handlers.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_first_thread() -> bool {
     system_thread_id() == pid()
 }
 
-/// The system's number of the calling thread, as Java has it; of the first one it is the pid.
+/// The system's id of the calling thread, as Java uses it; for the first thread it is the pid.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn system_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The number of the process, where the system has none for its threads that others know.
+/// The pid, on systems whose thread ids are not visible to other processes.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn system_thread_id() -> u32 {
     pid()
 }
 
-/// Whether the calling thread is the one that the process began with, as far as this system says.
+/// Unknown on this system; assumed.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub const fn is_first_thread() -> bool {
@@ -87,12 +87,12 @@ pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// What is known about the process in a lock word.
+/// The state of the process named in a lock word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// It does not exist, or cannot be the holder of the lock.
     Dead,
-    /// It exists, as far as this process can see.
+    /// It exists, as far as this process can determine.
     Alive,
 }
 
@@ -116,7 +116,7 @@ fn liveness_from_proc(pid: u32, file_name: &str, inode: u64) -> Liveness {
         Ok(stat) => String::from_utf8_lossy(&stat).into_owned(),
         // Other users' processes may be hidden in /proc; a signal still detects them.
         Err(error) if is_missing(&error) => return liveness_from_signal(pid),
-        // Too many open files, or the like, says nothing about the holder.
+        // Errors such as too many open files say nothing about the holder.
         Err(_) => return Liveness::Alive,
     };
     // "pid (name) state ...": the name may contain anything, so search for the last parenthesis.
@@ -144,16 +144,16 @@ fn maps_file(maps: &str, file_name: &str, inode: u64) -> bool {
     })
 }
 
-/// The pid here of a process that has another pid in a pid namespace of its own, where it is `pid`,
-/// and that maps the file with this name and inode number. Seen are namespaces inside of this one,
-/// as those of containers are from their host.
+/// The pid, in this namespace, of a process that is `pid` in a nested pid namespace and maps the
+/// file with this name and inode number. Only nested namespaces are visible, such as those of
+/// containers from their host.
 #[must_use]
 pub fn elsewhere(pid: u32, file_name: &str, inode: u64) -> Option<u32> {
     let all = fault::call!("holder.processes.list", std::fs::read_dir("/proc")).ok()?;
     let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.into_iter().find(|number: &u32| {
         let read = |name| std::fs::read_to_string(format!("/proc/{number}/{name}"));
-        // "NSpid:", the pid here, and that of each namespace further inside.
+        // "NSpid:", the pid here, then the pid in each nested namespace.
         let is_it = read("status").is_ok_and(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
             let pids = line.unwrap_or_default().split_ascii_whitespace().skip(1);

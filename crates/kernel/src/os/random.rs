@@ -1,4 +1,4 @@
-//! Randomness of the system.
+//! Random bytes from the system.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::{Error, Result};
 
-/// Fills bytes.
+/// Fills a buffer with random bytes.
 pub fn fill(bytes: &mut [u8]) -> Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {

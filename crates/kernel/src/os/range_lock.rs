@@ -6,9 +6,9 @@
 //!
 //! Holders of the same description do not exclude each other, and the first of them to unlock ends
 //! the exclusion of other processes for all. So threads that share a description also take its
-//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do. What is
-//! locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in which a mapped
-//! file grows.
+//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will
+//! do. What is locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in
+//! which a mapped file grows.
 
 use std::fs::File;
 use std::io;
@@ -84,7 +84,7 @@ impl<'a> Wait<'a> {
         Self { token, start, timeout: timeout.max(SHORTEST_WAIT), pause }
     }
 
-    /// Pauses; after the timeout, returns how long the wait was.
+    /// Pauses once; after the timeout, returns how long the wait was instead.
     fn is_over(&mut self) -> Option<Duration> {
         let waited = self.start.elapsed();
         if waited >= self.timeout {
@@ -111,9 +111,9 @@ struct Held<'a> {
 }
 
 impl<'a> RecordLock<'a> {
-    /// Waits for the lock until `timeout`, but at least until others can have extended a file.
-    /// The description is shared with other threads, which take the same `turn`. On timeout, the
-    /// error names the holder.
+    /// Waits for the lock until `timeout`, but at least `SHORTEST_WAIT`. The description may be
+    /// shared with other threads, which must pass the same `in_process`. On timeout, the error
+    /// names the holder.
     pub fn wait(
         file: &'a File,
         in_process: &'a InProcessMutex,
@@ -218,8 +218,8 @@ fn control(file: &File, command: libc::c_int, range: Range, kind: i32) -> io::Re
         l_len: range.length,
         l_pid: 0,
     };
-    // SAFETY: the descriptor is open, as `file` is borrowed, and both commands take such a struct, which
-    // outlives the call.
+    // SAFETY: the descriptor is open, as `file` is borrowed, and both commands take such a struct,
+    // which outlives the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }

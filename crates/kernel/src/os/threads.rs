@@ -1,4 +1,4 @@
-//! The threads that handles run beside their callers.
+//! Background threads owned by handles.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,7 +17,7 @@ pub fn join(_: &Detached, thread: &Mutex<Option<JoinHandle<()>>>) {
     }
 }
 
-/// Leaves signals to the other threads: one whose wait a signal has to end gets it.
+/// Blocks signals in this thread, so that they go to threads whose waits they should end.
 pub fn block_signals() {
     let faults = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV];
     // SAFETY: the set is valid for the calls, and the mask is that of this thread alone.
@@ -31,7 +31,7 @@ pub fn block_signals() {
     }
 }
 
-/// Has short sleeps of this thread end in time: the system may end them 50 us late.
+/// Makes short sleeps of this thread end in time: by default the system may end them 50 us late.
 pub fn wake_in_time() {
     #[cfg(target_os = "linux")]
     // SAFETY: the call changes an attribute of this thread alone.

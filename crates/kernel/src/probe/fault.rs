@@ -6,18 +6,18 @@
 //! fault::call!("window.grow", self.file.set_len(len))              // returns io::Result
 //! ```
 //!
-//! A name that is not in [`POINTS`] does not compile. In ordinary builds that is all: a [`Step`] has
-//! no size, and a call is the call. With the feature `fault-points`, which only tests build, both
-//! are counted, and one of them can be armed, for its Nth time: to kill the process right after the
-//! step, to have the call fail instead of being made, or to stop the calling thread before or after
-//! the step until it may go on (a pause point). What a crash at each name leaves behind is
-//! described in `docs/protocol.md`, "Fault points".
+//! A name that is not in [`POINTS`] does not compile. In ordinary builds that is all: a [`Step`]
+//! has no size, and a call is the call. With the feature `fault-points`, which only tests build,
+//! both are counted, and one of them can be armed, for its Nth time: to kill the process right
+//! after the step, to have the call fail instead of being made, or to stop the calling thread
+//! before or after the step until it may continue (a pause point). The effect of a crash at each
+//! name is described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
 pub use armed::{after, arm, before, hits, is_unmended, reached};
 pub use names::{POINTS, number_of};
 
-/// The name of a store or compare-and-swap in a shared file, without which none can be made.
+/// The name of a store or compare-and-swap in a shared file; every such access requires one.
 #[derive(Clone, Copy)]
 pub struct Step {
     #[cfg(feature = "fault-points")]
@@ -57,19 +57,19 @@ impl Step {
         Self { point }
     }
 
-    /// Marks that the step comes next: stops there if it is to.
+    /// Marks that the step comes next: stops there if armed.
     pub(crate) fn reached(self) {
         reached(self.point);
     }
 
-    /// Marks that the step was just made: counts it, and dies or stops if it is to.
+    /// Marks that the step was just made: counts it, and dies or stops if armed.
     pub(crate) fn made(self) {
         let _ = before(self.point);
         after(self.point);
     }
 }
 
-/// Whether a defect that was mended is to be back, for a test that shows that the tests find it.
+/// Whether to bring back a fixed defect, for tests that show that it would be found.
 #[cfg(not(feature = "fault-points"))]
 #[must_use]
 pub const fn is_unmended(_step: &str) -> bool {
@@ -92,7 +92,7 @@ macro_rules! call {
     }};
 }
 
-/// Makes a system call, unless it is to fail.
+/// Makes a system call, unless it is armed to fail.
 #[cfg(feature = "fault-points")]
 macro_rules! call {
     ($name:literal, $call:expr) => {{
@@ -109,7 +109,7 @@ macro_rules! call {
 pub(crate) use {call, step};
 
 mod names {
-    /// Every name there is.
+    /// All names.
     pub const POINTS: &[&str] = &[
         // Opening, and the table store.
         "open.path.stat",
@@ -133,14 +133,14 @@ mod names {
         "listing.highest.cas",
         "listing.lowest.cas",
         "listing.mod-count.add",
-        // What is counted.
+        // Metrics.
         "metrics.file.stat",
-        // Who sleeps until there is a message.
+        // Sleeping readers.
         "waiting.file.stat",
         "waiting.file.store",
         "waiting.word.arm",
         "waiting.word.clear",
-        // What is known of replicas.
+        // States of replicas.
         "replicas.file.stat",
         "replicas.file.write",
         "replicas.file.publish",
@@ -213,7 +213,7 @@ mod names {
         "tailer.index.store",
         "tailer.replicated.store",
         "tailer.version.add",
-        // The repair that a user asks for.
+        // Repairs on request.
         "repair.aside.read",
         "repair.aside.write",
         "repair.aside.sync",
@@ -343,7 +343,7 @@ mod names {
         "ring.file.remove",
         "ring.file.rename",
         "ring.dir.read",
-        // What all of them are made of.
+        // Shared building blocks.
         "file.open",
         "file.mode.set",
         "file.names.read",
@@ -367,11 +367,11 @@ mod names {
     ];
     pub const COUNT: usize = POINTS.len();
 
-    /// The place of a name in [`POINTS`]; known when compiling.
+    /// The position of a name in [`POINTS`]; evaluated at compile time.
     ///
     /// # Panics
     ///
-    /// If the name is not there.
+    /// If the name is missing.
     #[must_use]
     pub const fn number_of(name: &str) -> usize {
         let mut number = 0;
@@ -410,11 +410,11 @@ mod armed {
     static ARMED: AtomicUsize = AtomicUsize::new(NONE);
     static FAULT: Mutex<Option<Fault>> = Mutex::new(None);
 
-    /// What happens at the armed point.
+    /// The armed fault.
     #[derive(Clone)]
     struct Fault {
         point: usize,
-        /// The hits of the point that it happens at.
+        /// The hits of the point at which it happens, from first to last.
         from: u64,
         to: u64,
         action: Action,
@@ -423,16 +423,17 @@ mod armed {
     #[derive(Clone)]
     enum Action {
         Kill,
-        /// The number of the error that calls fail with.
+        /// Calls fail with this error number.
         Fail(i32),
-        /// A directory with two named pipes: `stopped` says that the thread stands, `go` lets it on.
+        /// Stop the thread. The directory has two named pipes: `stopped` reports the stop, `go`
+        /// lets it continue.
         StopBefore(PathBuf),
         StopAfter(PathBuf),
     }
 
-    /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`, `name:N+:ERRNO`
-    /// for the Nth call and all after it, or `name:N:before:DIR` and `name:N:after:DIR` to stop the
-    /// thread there. Without text: none.
+    /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`,
+    /// `name:N+:ERRNO` for the Nth call and all after it, or `name:N:before:DIR` and
+    /// `name:N:after:DIR` to stop the thread there. Without text: none.
     pub fn arm(text: &str) -> Result<(), String> {
         let fault = if text.is_empty() { None } else { Some(parse(text)?) };
         ARMED.store(NONE, Ordering::SeqCst);
@@ -475,7 +476,7 @@ mod armed {
         POINTS.iter().copied().zip(hits).collect()
     }
 
-    /// Whether `QUIRE_UNMENDED` names this step: then it is done as before its defect was mended.
+    /// Whether `QUIRE_UNMENDED` names this step: then it behaves as before its defect was fixed.
     #[must_use]
     pub fn is_unmended(step: &str) -> bool {
         std::env::var_os("QUIRE_UNMENDED").is_some_and(|named| named == step)
@@ -489,7 +490,7 @@ mod armed {
         }
     }
 
-    /// Counts a step; an error if it is a call that is to fail.
+    /// Counts a step; an error if it is a call that is armed to fail.
     pub fn before(point: usize) -> io::Result<()> {
         let hit = HITS[point].fetch_add(1, Ordering::SeqCst) + 1;
         match due(point, hit) {
@@ -517,8 +518,8 @@ mod armed {
         fault.as_ref().filter(|it| (it.from..=it.to).contains(&hit)).map(|it| it.action.clone())
     }
 
-    /// Stops this thread until somebody writes to the named pipe `go`. Disarms first: the point
-    /// stops one thread, once.
+    /// Stops this thread until the test writes to the named pipe `go`. Disarms first, so that the
+    /// point stops one thread only once.
     fn stop(directory: &std::path::Path) {
         ARMED.store(NONE, Ordering::SeqCst);
         let _ = fs::write(directory.join("stopped"), b"1");

@@ -3,15 +3,17 @@
 //! A position is used at one width only, as in the files: 64-bit words and 32-bit words are kept
 //! apart, and payload bytes are 32-bit words with relaxed access.
 //!
-//! `loom` reorders an access with the last one of the same word alone, and a load of the same thread
-//! hides that of another: it never tries the store of a load and a store before the other's load
-//! (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of its word
-//! first, which nothing reads: it orders nothing, and no two accesses of a word are left unordered.
+//! `loom` reorders an access with the last one of the same word alone, and a load of the same
+//! thread hides that of another: it never tries the store of a load and a store before the other's
+//! load (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of
+//! its word first, which nothing reads: it orders nothing, and no two accesses of a word are left
+//! unordered.
 
 //!
 //! What the mapping copies in plainly must not race with any other access of the same bytes in this
-//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of its 32
-//! bits for itself, each other access shares it, and `loom` reports those that nothing orders.
+//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of
+//! its 32 bits for itself, each other access shares it, and `loom` reports those that nothing
+//! orders.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,9 +22,9 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct Mapping {
     narrow: Vec<AtomicU32>,
     wide: Vec<AtomicU64>,
-    /// The companions, of 32 bits of the file each.
+    /// The companion words, one per 32 bits of the file.
     touched: Vec<AtomicU32>,
-    /// The cells, of 32 bits of the file each; none where threads stand for processes.
+    /// The cells, one per 32 bits of the file; empty if threads stand for processes.
     shared: Vec<UnsafeCell<()>>,
 }
 
@@ -39,20 +41,20 @@ impl Mapping {
         }
     }
 
-    /// The same, for threads that stand for processes: what another process stores after its lock was
-    /// taken from it may race. It changes what is read, and Rust says nothing of it.
+    /// The same, for threads that stand for processes: stores of a process that lost its lock by
+    /// force may race. That changes what is read, but is outside of Rust's memory model.
     #[must_use]
     pub fn between_processes(len: u64) -> Self {
         Self { shared: Vec::new(), ..Self::zeroed(len) }
     }
 
-    /// It is.
+    /// Always true.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         true
     }
 
-    /// None that a recorder would know.
+    /// An address that no recorder knows.
     #[must_use]
     pub const fn address(&self) -> usize {
         0
@@ -98,7 +100,7 @@ impl Mapping {
         self.store(position, bytes);
     }
 
-    /// Stores whole words, relaxed, which others may be loading.
+    /// Stores whole words, relaxed; other threads may be loading them.
     pub(crate) fn store_each(&self, position: u64, bytes: &[u8]) {
         self.cells(position, bytes.len() as u64).for_each(|cell| cell.with(|_| ()));
         self.store(position, bytes);

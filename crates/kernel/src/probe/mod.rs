@@ -1,4 +1,4 @@
-//! What tests see of the kernel, and nothing else does: fault points, the recorder of a power cut,
+//! Hooks for tests alone: fault points, the recorder of a power cut,
 //! and `loom`'s stand-in for mapped memory.
 
 pub mod fault;

@@ -1,5 +1,5 @@
 //! Records every change of a queue's files, in order, for tests of the state after a power cut
-//! (`tests/power_loss`). Without the feature `power-loss` each of these does nothing.
+//! (`tests/power_loss`). Without the feature `power-loss` these functions do nothing.
 
 #[cfg(feature = "power-loss")]
 pub use on::*;
@@ -23,7 +23,7 @@ mod off {
     #[inline]
     pub const fn mapped(_address: usize, _file: &File) {}
 
-    /// A file was opened, and made if it was missing.
+    /// A file was opened, or created.
     #[inline]
     pub const fn opened(_file: &File, _path: &Path) {}
 
@@ -31,7 +31,7 @@ mod off {
     #[inline]
     pub const fn renamed(_from: &Path, _to: &Path) {}
 
-    /// A file got another length.
+    /// A file's length was changed.
     #[inline]
     pub const fn resized(_file: &File, _len: u64) {}
 
@@ -50,7 +50,7 @@ mod off {
     #[inline]
     pub const fn synced(_file: &File) {}
 
-    /// A directory of the queue was made.
+    /// A directory of the queue was created.
     #[inline]
     pub const fn made_directory(_path: &Path) {}
 
@@ -66,7 +66,7 @@ mod off {
 #[cfg(not(feature = "power-loss"))]
 pub(crate) use off::*;
 
-/// The recording, and what a test does with it.
+/// The recording, and its interface for tests.
 #[cfg(feature = "power-loss")]
 mod on {
     use std::cell::{Cell, RefCell};
@@ -85,15 +85,15 @@ mod on {
         Opened(String),
         /// Bytes were stored through a mapping.
         Stored(String, u64, Vec<u8>),
-        /// The file has another length.
+        /// The file's length was changed.
         Resized(String, u64),
         /// Bytes from start to end read as zero.
         ZeroedRange(String, u64, u64),
-        /// The file has another name.
+        /// The file was renamed.
         Renamed(String, String),
-        /// What was stored into the file is on the medium, and so is its length.
+        /// The file's bytes and length are on the medium.
         Synced(String),
-        /// A directory was made below the queue's.
+        /// A directory was created below the queue's.
         MadeDirectory(String),
         /// Names in this directory are on the medium.
         SyncedDirectory(String),
@@ -121,7 +121,7 @@ mod on {
         RECORDING.set(Some(Recording { root, ..Recording::default() }));
     }
 
-    /// Ends the recording and hands it over.
+    /// Ends the recording and returns it.
     #[must_use]
     pub fn end() -> Vec<Event> {
         RECORDING.take().map(|recording| recording.events).unwrap_or_default()

@@ -20,7 +20,7 @@ pub struct Appender {
     queue: Arc<QuickQueue>,
     producer: Option<Producer>,
     writer: SharedState<Option<Writer>>,
-    /// Kept apart: to ask for it waits for no writer.
+    /// Outside the state, so that checking it does not wait for a writer.
     is_closed: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl Writer {
         }
     }
 
-    /// Appends a message; None where the next page is not open, and the thread may not wait for it.
+    /// Appends a message; None if the next page is not open and the thread may not wait for it.
     #[inline]
     fn append_or_turn(
         &mut self,
@@ -106,13 +106,13 @@ impl Appender {
         self.queue.path()
     }
 
-    /// Appends a message; its index.
+    /// Appends a message; returns its index.
     #[inline]
     pub fn append(&self, may_wait: &Detached, message: &[u8]) -> Result<u64> {
         self.with_writer(may_wait, |writer| writer.append(message, may_wait))
     }
 
-    /// As [`Appender::append`]; None where another thread is appending, or the next page is to be
+    /// Like [`Appender::append`]; None if another thread is appending, or the next page must be
     /// opened.
     #[inline]
     pub fn try_append(&self, message: &[u8]) -> Option<Result<u64>> {
@@ -125,7 +125,7 @@ impl Appender {
         writer.and_then(|writer| writer.append_or_turn(message, None)).transpose()
     }
 
-    /// Appends messages; the index of the last one. Those before one that fails stay.
+    /// Appends messages; returns the index of the last one. Messages before a failed one stay.
     pub fn append_all<'m>(
         &self,
         may_wait: &Detached,

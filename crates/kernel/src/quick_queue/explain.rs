@@ -1,4 +1,4 @@
-//! The bytes of one message, and the entry of the index that names them.
+//! The bytes of one message, and the index entry that points to them.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn message_parts(pages: &Pages, entry: Entry) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Its fields, in their order.
+/// The fields of the entry, in order.
 fn entry_parts(
     file: &Path,
     position: u64,

@@ -1,4 +1,4 @@
-//! A message as a tailer hands it over.
+//! A message as a tailer returns it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum Bytes<'a> {
         /// Where the message is in it.
         at: Published,
     },
-    /// Of several pages.
+    /// Copied from several pages.
     Copied(&'a [u8]),
 }
 

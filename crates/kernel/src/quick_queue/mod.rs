@@ -1,8 +1,8 @@
 //! Quick-Queue files: an index of 16-byte entries over page files of raw messages.
 //!
 //! - [`queue`] is a directory, [`append`] writes into it, [`read`] reads from it: the handles;
-//! - `verify` checks that every entry names a message, `snapshot` lists what a copy holds, `explain` shows
-//!   the bytes of one;
+//! - `verify` checks that every entry points to a message, `snapshot` lists the content of a copy,
+//!   `explain` shows the bytes of one;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 

@@ -1,4 +1,4 @@
-//! What is at a path, and how it is to be opened.
+//! Decides how to open a path, by its existing files.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::quick_queue::protocol::survey::layout_of_many;
 use crate::quick_queue::queue::Options;
 use crate::{Error, Result};
 
-/// The byte of the lock file that writers lock: one alone, or producers together.
+/// The byte of the lock file that writers lock: a single writer exclusively, producers shared.
 const WRITERS: Range = Range { start: 0, length: 1 };
 
-/// Prepares the directory at `path`; its absolute path, its name, and what the queue is, if that is
+/// Prepares the directory at `path`; returns its absolute path, its name, and the queue's layout if
 /// known.
 pub fn open(path: &Path, options: &Options) -> Result<(PathBuf, OwnName, Option<Layout>)> {
     paths::check_local(path)?;
@@ -62,7 +62,7 @@ pub fn page_size(options: &Options) -> Result<PageSize> {
     })
 }
 
-/// The lock of the one writer, and what the queue is, or will be.
+/// The lock of the single writer, and the layout that the queue has or will have.
 pub fn claim_single(
     may_wait: &mut Detached,
     dir: &Path,
@@ -79,7 +79,7 @@ pub fn claim_single(
     Ok((lock, layout))
 }
 
-/// The locks of a producer, and what the queue is, or will be.
+/// The locks of a producer, and the layout that the queue has or will have.
 pub fn claim_producer(
     may_wait: &mut Detached,
     dir: &Path,
@@ -125,7 +125,7 @@ fn wrong_form(dir: &Path, found: Form) -> Error {
     ))
 }
 
-/// Makes the directory if there is none; those that were made.
+/// Creates the directory if missing; returns the directories created.
 fn prepare_directory(dir: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     let mut made = Vec::new();
     let refuse =

@@ -29,9 +29,9 @@ use crate::{Error, Result};
 pub struct Options {
     /// Change no byte of the directory.
     pub read_only: bool,
-    /// Make the directory if it is missing.
+    /// Create the directory if missing.
     pub create: bool,
-    /// How long the pages of a new queue are; the original's 1 GiB if it is left out.
+    /// Page size of a new queue in bytes; by default the original's 1 GiB.
     pub page_bytes: Option<u64>,
     /// Permission bits of new files.
     pub file_mode: u32,
@@ -48,7 +48,7 @@ pub struct QuickQueue {
     closed: AtomicBool,
     /// Known once the first page exists.
     layout: OnceLock<Layout>,
-    /// How far it was synced.
+    /// How far it was synced by this process.
     durable: SharedState<Option<Durable>>,
     handles: Handles,
 }
@@ -102,7 +102,8 @@ impl QuickQueue {
         if self.is_closed() { Err(Error::closed(what, &self.dir)) } else { Ok(()) }
     }
 
-    /// Whether it belongs to a parent process: locks may be those of threads which are not there.
+    /// Whether it belongs to a parent process: its locks may be held by threads that do not exist
+    /// here.
     #[must_use]
     pub fn is_forked(&self) -> bool {
         self.generation != process::generation()
@@ -116,7 +117,7 @@ impl QuickQueue {
         self.handles.close(may_wait);
     }
 
-    /// The writer of a queue that has one.
+    /// The single writer of a queue.
     pub fn appender(self: &Arc<Self>, may_wait: &mut Detached) -> Result<Arc<Appender>> {
         self.check_writable("an appender")?;
         let (held, layout) = open::claim_single(may_wait, &self.dir, &self.options)?;
@@ -145,7 +146,7 @@ impl QuickQueue {
         Ok(self.handles.adopt(Tailer::new(Arc::clone(self), raise_on_dead)))
     }
 
-    /// The form and page size; None while nothing was written.
+    /// The form and page size; None before the first write.
     pub fn layout(&self) -> Result<Option<Layout>> {
         if let Some(layout) = self.layout.get() {
             return Ok(Some(*layout));
@@ -162,7 +163,7 @@ impl QuickQueue {
         }
     }
 
-    /// What a copy of the queue holds.
+    /// The content of a copy of the queue.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.check_open("queue")?;
         match self.layout()? {
@@ -202,7 +203,7 @@ impl QuickQueue {
         Ok(None)
     }
 
-    /// The index that the next message will have at the earliest.
+    /// The lowest index that the next message can have.
     pub fn end(&self) -> Result<u64> {
         let Some(Index { pages, span, form }) = self.index()? else { return Ok(0) };
         end_of(&pages, span, form)

@@ -22,9 +22,9 @@ use crate::quick_queue::protocol::shared::check_directory;
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
-/// The producer of an entry that is not complete is looked at this often.
+/// How often the producer of an incomplete entry is checked.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Data pages of producers that are kept open.
+/// The most data pages of producers that are kept open.
 const OPEN_PAGES: usize = 64;
 
 /// Reads messages; one thread at a time.
@@ -33,7 +33,7 @@ pub struct Tailer {
     /// Raise an error at the entry of a dead producer instead of skipping it.
     raise_on_dead: bool,
     reader: SharedState<Reader>,
-    /// Kept apart: to ask for it waits for no reader.
+    /// Outside the state, so that checking it does not wait for a reader.
     is_closed: AtomicBool,
 }
 
@@ -74,8 +74,8 @@ impl Tailer {
         })
     }
 
-    /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
-    /// again. An error that follows messages comes with the next call.
+    /// Calls `take` with up to `count` messages while it returns true; the first message refused is
+    /// read again. An error after messages is returned by the next call.
     pub fn read_many(
         &self,
         may_wait: &Detached,
@@ -85,7 +85,7 @@ impl Tailer {
         self.with_reader(may_wait, |reader| reader.read_many(self, count, take))
     }
 
-    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    /// Like [`Self::read_many`]; None while another thread uses the tailer.
     #[inline]
     pub fn try_read_many(
         &self,
@@ -99,7 +99,7 @@ impl Tailer {
         Some(self.check_open().and_then(|()| reader.read_many(self, count, take)))
     }
 
-    /// Has the next read report an error, after what was read before it was delivered.
+    /// Makes the next read report an error that followed messages delivered together.
     pub fn defer(&self, may_wait: &Detached, error: Error) -> Result<()> {
         self.with_reader(may_wait, |reader| {
             reader.deferred = Some(error);
@@ -115,7 +115,7 @@ impl Tailer {
         })
     }
 
-    /// Whether there is something for the next read, a message or an error.
+    /// Whether there is a message or an error for the next read.
     pub fn has_next(&self, may_wait: &Detached) -> Result<bool> {
         self.with_reader(may_wait, |reader| {
             if reader.deferred.is_some() {
@@ -136,14 +136,14 @@ impl Tailer {
         self.with_reader(may_wait, |reader| Ok(reader.next))
     }
 
-    /// The index of the next message, as far as that is known at once.
+    /// The index of the next message, if known without waiting.
     #[must_use]
     pub fn try_index(&self) -> Option<u64> {
         self.check_open().ok()?;
         self.reader.try_lock().map(|reader| reader.next)
     }
 
-    /// Goes to `index`; whether an entry is there. Beyond the end it goes to the end.
+    /// Goes to `index`; returns whether there is an entry. Beyond the end it goes to the end.
     pub fn move_to_index(&self, may_wait: &Detached, index: u64) -> Result<bool> {
         if !index.is_multiple_of(ENTRY) {
             return Err(Error::Invalid(format!(
@@ -189,7 +189,7 @@ impl Tailer {
         }
     }
 
-    /// Returns when no other thread used the tailer, for another try.
+    /// Returns once the tailer was free, so that the caller can try again.
     pub fn wait_until_free(&self, may_wait: &Detached) {
         self.reader.wait_until_free(may_wait);
     }
@@ -202,7 +202,7 @@ impl Tailer {
     ) -> Result<T> {
         self.check_open()?;
         let mut reader = self.reader.lock(may_wait);
-        self.check_open()?; // another thread may have closed it before it let go of the reader
+        self.check_open()?; // another thread may have closed it before releasing the reader
         act(&mut reader)
     }
 
@@ -216,17 +216,17 @@ impl Tailer {
     }
 }
 
-/// Where a tailer is, and what it has open.
+/// The position and open pages of a tailer.
 #[derive(Default)]
 struct Reader {
     /// The index of the next message.
     next: u64,
     opened: Option<Opened>,
-    /// When the producer of the entry at `next`, which is not complete, was last looked at.
+    /// When the producer of the incomplete entry at `next` was last checked.
     looked_at: Option<Instant>,
-    /// What the next read reports: it followed messages that were read together.
+    /// The error for the next read: it followed messages that were read together.
     deferred: Option<Error>,
-    /// A message that lies in several pages.
+    /// A copy of a message that lies in several pages.
     copy: Vec<u8>,
 }
 
@@ -234,7 +234,7 @@ struct Opened {
     layout: Layout,
     index: Pages,
     index_page: Option<ReadPage>,
-    /// The index page that is missing and has none after it.
+    /// The missing index page after the last one.
     last_missing: Option<u32>,
     data: Vec<Data>,
     /// The producer whose message was read last.
@@ -248,18 +248,18 @@ struct Data {
     page: Option<ReadPage>,
 }
 
-/// What the next message is.
+/// The next message.
 #[derive(Clone, Copy)]
 struct Found {
     begin: u64,
     length: u64,
     producer: Option<Producer>,
-    /// Its entry was loaded.
+    /// Proof that its entry was loaded.
     entry: Observed,
 }
 
 impl Reader {
-    /// Goes to a place that was asked for.
+    /// Goes to a requested place.
     fn move_to(&mut self, index: u64) {
         self.go_on_at(index);
         self.deferred = None;
@@ -308,7 +308,7 @@ impl Reader {
         Ok(taken)
     }
 
-    /// Passes the next message to `take`, and moves past it if that takes it.
+    /// Calls `take` with the next message, and moves past it if taken.
     #[inline]
     fn read_if(
         &mut self,
@@ -366,7 +366,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// What becomes of an entry that is claimed and not complete.
+    /// How to treat an entry that is claimed but not complete.
     #[cold]
     fn pending(&mut self, tailer: &Tailer, entry: Entry) -> Result<Pending> {
         let Some(opened) = &mut self.opened else { return Ok(Pending::Wait) };
@@ -493,7 +493,7 @@ impl Opened {
         let size = self.layout.size;
         let (number, position) = (size.page(found.begin), size.position(found.begin));
         if found.length == 0 {
-            return Ok(Bytes::Copied(&[])); // its address may be that of a page that is not there
+            return Ok(Bytes::Copied(&[])); // its address may be in a missing page
         }
         let data = self.data_of(dir, found.producer)?;
         if position + found.length <= size.bytes() {
@@ -504,7 +504,8 @@ impl Opened {
         copy.clear();
         for part in size.parts(found.begin, found.length) {
             let region = data.ready(part.page, part.position, part.length)?;
-            // Memory for the bytes in the mapping: the header alone claims the length.
+            // Reserves memory only once the bytes are mapped: until then the length is only
+            // claimed.
             let bytes = region.bytes(found.entry.names(part.position, part.length));
             copy.try_reserve(bytes.len()).map_err(|_| Error::OutOfMemory(bytes.len()))?;
             copy.extend_from_slice(bytes);
@@ -539,7 +540,7 @@ impl Opened {
 }
 
 impl Data {
-    /// A page in memory, part of which is about to be read.
+    /// Makes a part of a page readable.
     #[inline]
     fn ready(&mut self, number: u32, position: u64, length: u64) -> Result<&Arc<Region>> {
         if self.page.as_ref().is_none_or(|page| page.number != number) {

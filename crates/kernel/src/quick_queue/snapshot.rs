@@ -1,11 +1,11 @@
-//! What a copy of a queue holds while its writers go on.
+//! What a copy holds of a queue whose writers are still running.
 //!
 //! The index is read up to its end first. Data is only appended to, and was stored before the entry
 //! that names it: so the copy has the data of each producer up to the end of its last message.
 //!
-//! In the copy no producer is alive. So what readers would take from a producer's profile is stored there:
-//! an entry that was pending is complete where its message is proven, and each profile is that of a
-//! producer which was closed after its last message.
+//! In the copy no producer is alive. So what readers would take from a producer's profile is stored
+//! in the copy: an entry that was pending is complete where its message is proven, and each profile
+//! is that of a producer which was closed after its last message.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ struct Copy<'a> {
     dir: &'a Path,
     layout: Layout,
     index: Pages,
-    /// Where the data of each producer ends; None: of the single writer.
+    /// Where the data of each producer ends; the key None is the single writer.
     ends: HashMap<Option<Producer>, u64>,
     /// The newest complete entry of each producer.
     newest: HashMap<Producer, Entry>,
@@ -34,7 +34,7 @@ struct Copy<'a> {
     snapshot: Snapshot,
 }
 
-/// What is in the queue now.
+/// The current content of the queue.
 pub fn snapshot(dir: &Path, layout: Layout) -> Result<Snapshot> {
     let index = Pages::index(dir, layout.form, layout.size);
     let mut copy = Copy {
@@ -63,7 +63,7 @@ impl Copy<'_> {
         let (size, form) = (self.layout.size, self.layout.form);
         let pages = self.index.clone();
         let end = end_of_index(&pages, Some(span), |stamp| is_taken(form, stamp))?;
-        // What is read after the stamp was seen complete is the address.
+        // Two readers of entries, so that the address is read after the stamp was seen complete.
         let (mut stamps, mut addresses) = (Entries::new(&pages), Entries::new(&pages));
         for at in (size.start_of(span.lowest)..end).step_by(16) {
             let stamp = stamps.get(at)?.map(|entry| entry.stamp).filter(|it| *it != Stamp::FREE);
@@ -90,7 +90,7 @@ impl Copy<'_> {
                 self.add_message(Some(producer), entry);
             }
             (Form::Shared, State::Claimed, Some(producer)) => self.pending.push((producer, entry)),
-            _ => {} // damage: the copy is verified
+            _ => {} // damage, which a verification of the copy will find
         }
     }
 
@@ -108,7 +108,7 @@ impl Copy<'_> {
         }
     }
 
-    /// What becomes of an entry that was claimed when it was read.
+    /// Settles an entry that was claimed when it was read.
     fn settle(&mut self, producer: Producer, entry: Entry) -> Result<()> {
         let begin = match pending::judge(self.dir, &self.index, producer, entry)? {
             Verdict::Begins(begin) => Some(begin),

@@ -1,4 +1,4 @@
-//! Checking a Quick-Queue: every entry names a message, in pages that are there. Entries are filled
+//! Checking a Quick-Queue: every entry points to a message, in existing pages. Entries are filled
 //! from the first on, so the walk ends at the first free one of the last page.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ struct Check<'a> {
     dir: &'a Path,
     layout: Layout,
     index: Pages,
-    /// Pages of data that were looked at.
+    /// Data pages that were checked.
     seen: HashSet<PathBuf>,
     report: Report,
 }
@@ -39,7 +39,7 @@ impl Check<'_> {
         let path = self.index.path(page);
         match self.index.open(page) {
             Ok(Some(_)) => self.report.files += 1,
-            Ok(None) if is_last => return Ok(()), // just made
+            Ok(None) if is_last => return Ok(()), // just created
             Ok(None) => {
                 self.missing(&path, "no such page");
                 return Ok(());
@@ -68,8 +68,8 @@ impl Check<'_> {
         self.report.findings.push(Finding::of(Kind::Page, path, found, expected));
     }
 
-    /// An entry is taken before those after it: a free one is wrong if the next page has one, and it
-    /// is still free then.
+    /// Entries are taken in order: a free one is wrong if the next page has a taken one, and it is
+    /// still free then.
     fn free(&mut self, page: u32, index: u64) -> Result<()> {
         let is_taken = |index| -> Result<bool> {
             let entry = Entries::new(&self.index).get(index)?;
@@ -126,7 +126,7 @@ impl Check<'_> {
             }
             match data.open(part.page) {
                 Ok(Some(_)) => self.report.files += 1,
-                // A damaged length names thousands of pages: one finding is enough.
+                // A damaged length may span thousands of pages: one finding is enough.
                 Ok(None) => {
                     let found = match parts.count() {
                         0 => "no such page".to_owned(),
@@ -146,7 +146,7 @@ impl Check<'_> {
         if pending::may_complete(self.dir, producer, entry)? {
             return Ok(());
         }
-        // It may have been completed while its producer was looked at.
+        // It may have been completed while its producer was checked.
         let again = Entries::new(&self.index).get(entry.index)?;
         if again.is_some_and(|again| again.stamp.state() == State::Claimed) {
             let position = self.layout.size.position(entry.index);

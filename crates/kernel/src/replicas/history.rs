@@ -1,5 +1,5 @@
-//! Which history of a queue an index belongs to. A message may lose its index: its queue becomes a
-//! replica, and puts it aside; or a repair cuts it off. Another message gets the index then.
+//! Which history of a queue an index belongs to. A message may lose its index to another message:
+//! its queue becomes a replica and sets the message aside, or a repair cuts it off.
 //!
 //! ```text
 //! appender   A1 load the history               cutter, or new epoch, holding the source's lock
@@ -9,18 +9,18 @@
 //! source     S1 store acknowledged indexes, holding the source's lock
 //! ```
 //!
-//! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after C2,
-//! W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index of W1
-//! is of the same history, or of C1: nobody has had the place of the message since A2, so that it
-//! is the message that replicas have. S1 never comes between C1 and C3: both have the lock, which a
-//! source keeps as long as it has sessions. A repair has the write lock as well: nothing is appended
-//! between C1 and the end of C3. A replica that puts messages aside has the append lock, and
-//! acknowledges nothing itself.
+//! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after
+//! C2, W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index
+//! of W1 is of the same history, or of C1: no other message has had this index since A2, so
+//! replicas have this very message. S1 never comes between C1 and C3: both hold the source's lock,
+//! which a source keeps while it has sessions. A repair also holds the write lock: nothing is
+//! appended between C1 and the end of C3. A replica that sets messages aside holds the append lock,
+//! and acknowledges nothing itself.
 //!
-//! Killed between C1 and C2, nothing was cut; what was begun is begun again. Killed after C2, C3 is
-//! completed by the next repair, or sink, and waiters get an error for messages that may still be
-//! there. A1 before C2 and A2 after it ends in such an error, too. The error may be a false alarm; an
-//! acknowledgement never is.
+//! If the cutter is killed between C1 and C2, nothing was cut, and the next one starts over. If it
+//! is killed after C2, the next repair or sink completes C3, and waiters get an error for messages
+//! that may still exist. A1 before C2 and A2 after it ends in such an error, too. The error may be
+//! a false alarm; an acknowledgement never is.
 
 use super::layout::{self, NO_INDEX, SLOTS, at};
 use super::quorum::Quorum;
@@ -28,34 +28,35 @@ use super::side_file::{ReplicaStates, index_of, word_of};
 use crate::Result;
 use crate::probe::fault::step;
 
-/// As long as it stays the same, an index of the queue belongs to one message.
+/// The history of a queue: while it stays the same, an index belongs to one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     /// The number of the source's epoch.
     pub epoch: u64,
-    /// How often messages were taken from the queue's end.
+    /// How often messages were removed from the queue's end.
     pub cuts: u64,
 }
 
 impl ReplicaStates {
-    /// The current history. A waiter takes it before the append.
+    /// The current history (A1, W2). A waiter loads it before its append.
     #[must_use]
     pub fn history(&self) -> History {
         History { epoch: self.epoch(), cuts: self.word_at(layout::CUTS_AT) }
     }
 
-    /// What n members have, and then the history to which that belongs.
+    /// W1 and W2: the index that n members have acknowledged, and then the history that it belongs
+    /// to.
     #[must_use]
     pub fn reached(&self, quorum: Quorum) -> (Option<i64>, History) {
         let acknowledged = self.acknowledged(quorum);
         (acknowledged, self.history())
     }
 
-    /// Begins an epoch, unless this is its number already: what replicas acknowledged in an earlier
-    /// one counts no more. The caller has the source's lock.
+    /// Begins an epoch, unless this is the current one: acknowledgements of earlier epochs no
+    /// longer count. The caller holds the source's lock.
     ///
-    /// Another source may have reigned since then, and the replicas, or this queue, may have lost what
-    /// they had: a message that gets the same index now is another one. Members stay members.
+    /// Another source may have been active since then, and replicas or this queue may have lost
+    /// messages: the same index may now belong to another message. Members stay members.
     pub fn begin_epoch(&self, epoch: u64) -> Result<()> {
         self.check_writable()?;
         if self.epoch() == epoch {
@@ -71,9 +72,9 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// Notes that the queue ends, or is about to end, with this message; None: before the first, or
-    /// it is not known. Nothing after it counts as replicated any more, and waits for messages that
-    /// were appended before the cut end with an error. The caller holds the source's lock.
+    /// Notes that the queue ends, or is about to end, with this message; None if it has none, or
+    /// unknown. Later messages no longer count as replicated, and waits for messages appended
+    /// before the cut end with an error. The caller holds the source's lock.
     pub fn note_cut(&self, last: Option<i64>) -> Result<()> {
         self.check_writable()?;
         for slot in 0..SLOTS {

@@ -3,22 +3,21 @@
 /// The first word, which also is the version.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireRp1");
 pub const MAGIC_AT: u64 = 0;
-/// Which start of the machine the file is about: what was stored before it counts no more.
+/// The boot of the machine that the file is about: content of an earlier boot is invalid.
 pub const BOOT_AT: u64 = 8;
-/// When the lease ends, in nanoseconds of the clock that counts from the machine's start; 0: there
-/// is none, and none is needed.
+/// When the lease ends, in nanoseconds since the machine's boot; 0: no lease is needed.
 pub const LEASE_AT: u64 = 16;
 /// The number of the source's epoch.
 pub const EPOCH_AT: u64 = 24;
-/// One more than the index up to which another machine has the messages, as this one got them from
-/// it; 0: unknown.
+/// One more than the index up to which another machine has the messages, because this one received
+/// them from it; 0: unknown.
 pub const ELSEWHERE_AT: u64 = 32;
-/// How often messages were taken from the queue's end; 0 in a file of before.
+/// How often messages were removed from the queue's end; 0 in files of earlier versions.
 pub const CUTS_AT: u64 = 40;
-/// The 32-bit word of those who wait for acknowledgements, as in `waiting/word.rs`.
+/// The 32-bit word by which waiters for acknowledgements sleep, as in `waiting/word.rs`.
 pub const WORD_AT: u64 = 64;
 
-/// How many replicas are kept.
+/// The most replicas that are stored.
 pub const SLOTS: u64 = 64;
 /// The longest name, and the longest address, in bytes.
 pub const TEXT_MAX: usize = 200;
@@ -29,7 +28,7 @@ pub const LEN: u64 = SLOTS_AT + SLOTS * SLOT_LEN;
 
 /// [`FREE`], [`OBSERVER`] or [`MEMBER`].
 pub const STATE: u64 = 0;
-/// Changes with the texts: odd meanwhile.
+/// A sequence lock for the texts: odd while they change.
 pub const VERSION: u64 = 8;
 /// 1 while it is connected.
 pub const CONNECTED: u64 = 16;
@@ -39,7 +38,7 @@ pub const SYNCED: u64 = 24;
 pub const ACKNOWLEDGED: u64 = 32;
 /// The index of the last message it was sent; -1 before the first.
 pub const SENT: u64 = 40;
-/// When what it has acknowledged was sent, in nanoseconds since 1970.
+/// When its last acknowledged message was sent, in nanoseconds since 1970.
 pub const TIME: u64 = 48;
 /// Two texts: a length, and the bytes.
 pub const NAME: u64 = 64;
@@ -47,9 +46,9 @@ pub const ADDRESS: u64 = 288;
 const _: () = assert!(ADDRESS >= NAME + 8 + TEXT_MAX as u64);
 const _: () = assert!(SLOT_LEN >= ADDRESS + 8 + TEXT_MAX as u64);
 
-/// Nobody has the slot.
+/// The slot is free.
 pub const FREE: u64 = 0;
-/// A replica that is not in sync: nobody waits for it.
+/// A replica that is not in sync: appends do not wait for it.
 pub const OBSERVER: u64 = 1;
 /// A member of the in-sync set.
 pub const MEMBER: u64 = 2;

@@ -1,16 +1,17 @@
-//! How many members of the in-sync set have to have a message.
+//! How many members of the in-sync set must have a message.
 
-/// How many.
+/// How many members must have a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quorum {
     /// This many, at least one.
     AtLeast(usize),
-    /// Each of them, and there is one.
+    /// All members, and at least one.
     All,
 }
 
 impl Quorum {
-    /// The index up to which n members have all messages, by what each has; None if there is none.
+    /// The index up to which enough members have all messages, given each member's index; None if
+    /// there is none.
     #[must_use]
     pub fn reached(self, mut have: Vec<Option<i64>>) -> Option<i64> {
         have.sort_unstable();

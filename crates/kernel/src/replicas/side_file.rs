@@ -1,9 +1,9 @@
-//! The side file `replicas.quire` of a queue, mapped. It has one length, is made whole before it has
-//! its name, and Java ignores it.
+//! The side file `replicas.quire` of a queue, mapped. It has one length, is made whole before it
+//! has its name, and Java ignores it.
 //!
 //! The source's process is the only one that stores what replicas have; `forget` and the lease are
-//! single words. A start of the machine makes what the file says of before void: a power cut may
-//! have taken messages that replicas acknowledged, and the clock of the lease starts at 0.
+//! single words. A restart of the machine invalidates the file's content: a power cut may have lost
+//! messages that replicas acknowledged, and the clock of the lease restarts at 0.
 
 use std::fs::File;
 use std::io;
@@ -40,29 +40,29 @@ const HEADER: Header = Header {
 
 /// The source of the queue keeps this byte locked.
 const SOURCE: Range = Range { start: layout::MAGIC_AT.cast_signed(), length: 1 };
-/// Locked while the file is brought up to date after a start of the machine.
+/// The byte that is locked while the file is reset after a boot of the machine.
 const RENEWAL: Range = Range { start: layout::BOOT_AT.cast_signed(), length: 1 };
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The end of a lease that is over already.
+/// The end of an expired lease.
 const OVER: u64 = 1;
 
-/// What is known of a replica.
+/// The state of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// What it calls itself.
+    /// Its own name.
     pub name: String,
     /// Where it was last connected from.
     pub address: String,
-    /// It belongs to the in-sync set.
+    /// Whether it belongs to the in-sync set.
     pub is_member: bool,
     pub is_connected: bool,
-    /// What it acknowledges is on its medium.
+    /// Whether acknowledged messages are durable on it.
     pub is_synced: bool,
-    /// The last message it has acknowledged.
+    /// The index of the last message it has acknowledged.
     pub acknowledged: Option<i64>,
-    /// The last message it was sent.
+    /// The index of the last message it was sent.
     pub sent: Option<i64>,
-    /// When what it has acknowledged was sent, in nanoseconds since 1970; 0: unknown.
+    /// When its last acknowledged message was sent, in nanoseconds since 1970; 0: unknown.
     pub time_ns: u64,
 }
 
@@ -70,21 +70,21 @@ pub struct Replica {
 pub struct ReplicaStates {
     cells: Cells,
     path: PathBuf,
-    /// Where it was made or found, if that is to stay the same one.
+    /// The directory in which it was opened, if it is to be opened again there.
     directory: Option<OwnDirectory>,
     /// Device and inode number.
     identity: (u64, u64),
     is_writable: bool,
-    /// Which start of the machine this one is.
+    /// The current boot of the machine.
     boot: u64,
 }
 
-/// The right of one process to store what replicas have; it ends when this is dropped.
+/// The lock of the one process that stores what replicas acknowledge; released on drop.
 pub struct SourceLock(#[expect(dead_code, reason = "holds the lock")] LockedFile);
 
 impl ReplicaStates {
-    /// That of a directory, which is made if it is missing, and brought up to date if the machine was
-    /// started since.
+    /// Opens the side file of a directory, created if missing, and reset if the machine was booted
+    /// since.
     pub fn open_or_create(
         directory: OwnDirectory,
         mode: u32,
@@ -109,7 +109,7 @@ impl ReplicaStates {
         Ok(found)
     }
 
-    /// That of the queue in a directory; None if it was never replicated.
+    /// Opens the side file of the queue in a directory; None if it was never replicated.
     pub fn open_existing(directory: &Path, is_writable: bool) -> Result<Option<Self>> {
         let path = directory.join(FILE_NAME);
         let file = files::open(&path, access(is_writable))?;
@@ -122,7 +122,7 @@ impl ReplicaStates {
         HEADER.check_length(found.len(), &path)?;
         let failed = |e| Error::io("cannot map", &path, e);
         if is_writable {
-            files::reserve(file, 0, LEN).map_err(failed)?; // a store never meets a full disk
+            files::reserve(file, 0, LEN).map_err(failed)?; // stores then cannot hit a full disk
         }
         let cells = Cells::new(Mapping::new(file, LEN, is_writable).map_err(failed)?);
         HEADER.check_magic(cells.load_acquire(layout::MAGIC_AT), &path)?;
@@ -130,7 +130,7 @@ impl ReplicaStates {
         Ok(Self { cells, path, directory: None, identity, is_writable, boot })
     }
 
-    /// The file again, to lock parts of it.
+    /// Opens the file again, for locking parts of it.
     fn to_lock(&self) -> Result<LockedFile> {
         let file = LockedFile::open(|| match &self.directory {
             Some(directory) => directory.open_file(FILE_NAME, access(true)),
@@ -139,8 +139,8 @@ impl ReplicaStates {
         file.ok_or_else(|| Error::gone("removed", &self.path))
     }
 
-    /// Finds that of the queue in a directory for an appender, which may not be allowed to write to it.
-    /// One that was removed stays known: its lease ends.
+    /// Finds the side file of the queue in a directory, for an appender, which may not be allowed
+    /// to write to it. A removed file stays known: its lease will expire.
     pub fn look_for(directory: &Path, known: &mut Option<Arc<Self>>) -> Result<()> {
         if known.as_ref().is_some_and(|known| known.is_in(directory)) {
             return Ok(());
@@ -151,12 +151,12 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// As [`Self::open_existing`], for writing if that is allowed.
+    /// Like [`Self::open_existing`], for writing if that is allowed.
     pub fn open_to_wait(directory: &Path) -> Result<Option<Self>> {
         for_writing_if_allowed(|is_writable| Self::open_existing(directory, is_writable))
     }
 
-    /// As [`Self::open_to_wait`], in a directory that is open.
+    /// Like [`Self::open_to_wait`], in an open directory.
     pub fn open_to_wait_in(directory: &OwnDirectory) -> Result<Option<Self>> {
         for_writing_if_allowed(|is_writable| {
             let file = directory.open_file(FILE_NAME, access(is_writable))?;
@@ -165,7 +165,7 @@ impl ReplicaStates {
         })
     }
 
-    /// Makes void what was stored before the machine was started.
+    /// Invalidates content from before the machine was booted.
     fn renew(&self, signals: Signals<'_>) -> Result<()> {
         if self.is_current() {
             return Ok(());
@@ -173,7 +173,7 @@ impl ReplicaStates {
         let file = self.to_lock()?;
         let _lock = file.lock(&self.path, RENEWAL, RENEWAL_TIMEOUT, signals)?;
         if self.is_current() {
-            return Ok(()); // by another process
+            return Ok(()); // another process has done so
         }
         for slot in 0..SLOTS {
             self.store(at(slot, layout::CONNECTED), 0);
@@ -188,12 +188,12 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// What was stored is about this start of the machine.
+    /// Whether the content is of the current boot of the machine.
     fn is_current(&self) -> bool {
         self.cells.load_acquire(layout::BOOT_AT) == self.boot
     }
 
-    /// Whether the directory at a path has this file under its name.
+    /// Whether the directory at a path still has this very file (same inode).
     #[must_use]
     pub fn is_in(&self, directory: &Path) -> bool {
         let path = directory.join(FILE_NAME);
@@ -226,14 +226,14 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// An error when the lease is over.
+    /// An error if the lease has expired.
     #[inline]
     pub fn check_lease(&self) -> Result<()> {
         if self.lease_end() == 0 { Ok(()) } else { self.check_end() }
     }
 
     fn check_end(&self) -> Result<()> {
-        // In this order: an end that is renewed meanwhile is never taken for that of another start.
+        // In this order, so that an end renewed meanwhile is never taken for one of another boot.
         let (is_current, end) = (self.is_current(), self.lease_end());
         let now = clock::boot_time_ns();
         if end == 0 || is_current && now < end {
@@ -257,10 +257,10 @@ impl ReplicaStates {
         self.is_writable.then_some(()).ok_or_else(refused)
     }
 
-    /// Becomes the one who stores what replicas have.
+    /// Becomes the process that stores what replicas acknowledge.
     ///
     /// # Errors
-    /// Another source of the queue lives.
+    /// Another source of the queue is alive.
     pub fn lock_source(&self, may_wait: &Detached) -> Result<SourceLock> {
         self.check_writable()?;
         let file = self.to_lock()?;
@@ -273,16 +273,15 @@ impl ReplicaStates {
             }
             Err(error) => return Err(error),
         }
-        // Those of a source that was killed.
+        // Left by a source that was killed.
         (0..SLOTS).for_each(|slot| self.store(at(slot, layout::CONNECTED), 0));
         Ok(SourceLock(file))
     }
 
-    /// The slot of a replica of this name, which gets one if it has none; the source's process calls
-    /// it.
+    /// The slot of the replica of this name, taken if it has none; called by the source's process.
     ///
     /// # Errors
-    /// All slots belong to others.
+    /// All slots belong to other replicas.
     pub fn slot_of(&self, name: &str, address: &str) -> Result<u64> {
         self.check_writable()?;
         let (name, address) = (text(name)?, text(address)?);
@@ -319,8 +318,8 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// Stores what a replica was sent, and what of it it has acknowledged: the last index of each, or
-    /// None before the first. Wakes those who wait for it; whether there is one.
+    /// Stores the last index that a replica was sent, and the last one it has acknowledged, None
+    /// before the first. Wakes waiters; returns whether there was one.
     pub fn note(
         &self,
         slot: u64,
@@ -339,16 +338,17 @@ impl ReplicaStates {
         Ok(self.wake())
     }
 
-    /// Makes a replica a member of the in-sync set, or takes it out of it.
+    /// Adds a replica to the in-sync set, or removes it.
     pub fn set_member(&self, slot: u64, is_member: bool) -> Result<()> {
         let slot = self.checked(slot)?;
         let state = if is_member { layout::MEMBER } else { layout::OBSERVER };
         self.store(at(slot, layout::STATE), state);
-        self.wake(); // those who wait for all wait for others now
+        self.wake(); // waiters for all members now wait for another set
         Ok(())
     }
 
-    /// Takes the replica of this name out of the in-sync set; whether it was in it. Any process may.
+    /// Removes the replica of this name from the in-sync set; false if it was not in it. Any
+    /// process may call this.
     pub fn forget(&self, name: &str) -> Result<bool> {
         self.check_writable()?;
         let mut found = false;
@@ -418,7 +418,7 @@ impl ReplicaStates {
         self.word_at(layout::ELSEWHERE_AT).checked_sub(1).and_then(index_of)
     }
 
-    /// Stores that the source has the messages of this replica up to an index.
+    /// Notes that the source has the messages of this replica up to an index.
     pub fn note_elsewhere(&self, index: i64) -> Result<()> {
         self.check_writable()?;
         self.store(layout::ELSEWHERE_AT, index.cast_unsigned().wrapping_add(1));
@@ -439,7 +439,7 @@ impl ReplicaStates {
         self.word_at(at(slot, field))
     }
 
-    /// The bytes of a text that nobody was changing meanwhile.
+    /// The bytes of a text, read while it did not change.
     fn text(&self, slot: u64, field: u64) -> Result<Vec<u8>> {
         let (position, mut tries) = (at(slot, field), 0);
         loop {
@@ -449,7 +449,8 @@ impl ReplicaStates {
                 let bytes = self.cells.copy_out_relaxed(position + 8, length);
                 std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
                 tries += 1;
-                // Odd for long: the source was killed in between, and its bytes are what there is.
+                // If it stays odd, the source was killed while changing the text: use the present
+                // bytes.
                 if before == self.field(slot, layout::VERSION) && before.is_multiple_of(2)
                     || tries == 1000
                 {
@@ -468,25 +469,25 @@ impl ReplicaStates {
         self.store(position, bytes.len() as u64);
     }
 
-    /// The word of those who wait.
+    /// The word by which waiters sleep.
     #[must_use]
     pub const fn word(&self) -> Word<'_> {
         Word::new(&self.cells, layout::WORD_AT)
     }
 
-    /// What to sleep at while the word has this value.
+    /// The argument to sleep on the word while it has this value.
     pub(super) fn expected(&self, value: u32) -> Expected<'_> {
         Expected { word: self.cells.word(layout::WORD_AT), value, is_shared: true }
     }
 
-    /// The file can be stored to.
+    /// Whether the file can be stored to.
     pub(super) const fn is_writable(&self) -> bool {
         self.is_writable
     }
 
-    /// Wakes those who wait; whether there is one.
+    /// Wakes waiters; returns whether there was one.
     pub(super) fn wake(&self) -> bool {
-        word::settle(); // between the index and the look at the word
+        word::settle(); // SYNC POINT: P1, the acknowledged index, before P2, the word
         let is_awaited = self.word().clear();
         if is_awaited {
             futex::wake(self.cells.word(layout::WORD_AT), true);

@@ -10,24 +10,24 @@ use crate::os::futex;
 use crate::os::interrupt::Signals;
 use crate::waiting::word;
 
-/// Signals are looked at this often, should another thread have got them.
+/// How often signals are checked, in case another thread received them.
 const STEP: Duration = Duration::from_millis(50);
-/// One who cannot announce that it waits looks this often.
+/// How often a waiter polls that cannot write to the side file.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// How a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     Acknowledged,
-    /// The time is over.
+    /// The timeout has passed.
     Late,
-    /// The index may belong to another message now.
+    /// The index may now belong to another message.
     OtherHistory,
 }
 
 impl ReplicaStates {
-    /// Waits until n members of the in-sync set have acknowledged the message that had an index in a
-    /// history, and all before it.
+    /// Waits until enough members of the in-sync set have acknowledged the message that had this
+    /// index in this history, and all before it.
     pub fn wait(
         &self,
         index: i64,

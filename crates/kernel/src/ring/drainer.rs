@@ -28,8 +28,8 @@ const RUN: usize = 256;
 const RUN_BYTES: u64 = 1 << 20;
 /// How long a message may stay incomplete before the drainer checks whether its producer is alive.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How the thread waits: first without a pause, then for increasing times; and how long while
-/// another process drains, or after an error.
+/// How the thread waits: it first yields, then sleeps for increasing times, and for `OTHERS_PAUSE`
+/// while another process drains or after an error.
 const YIELDS: u32 = 64;
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const OTHERS_PAUSE: Duration = Duration::from_millis(20);
@@ -141,8 +141,9 @@ impl Ring {
         self.drain_with(LockWait::Waits, may_wait)
     }
 
-    /// As [`Ring::drain`], by tries for the write lock, between which signals are looked at: nothing
-    /// is held then. It ends as a wait does; the caller has waited for some time before.
+    /// Like [`Ring::drain`], but only tries for the write lock, and checks for signals between
+    /// tries while holding nothing. Times out as a blocking wait would; `before` is how long the
+    /// caller has waited already.
     fn drain_by_tries(&self, mut signals: Signals<'_>, before: Duration) -> Result<Option<u64>> {
         let start = Instant::now();
         loop {
@@ -161,7 +162,7 @@ impl Ring {
 
     fn drain_with(&self, lock_wait: LockWait, may_wait: &Detached) -> Result<Option<u64>> {
         let drained = self.drain_steps(lock_wait, may_wait);
-        let _ = lock_wait::take(); // a step that appends nothing leaves it
+        let _ = lock_wait::take(); // a step that appends nothing does not take it
         drained
     }
 
@@ -208,7 +209,7 @@ impl Ring {
         drain_state.file.release();
     }
 
-    /// Moves on to the successor of a ring that is closed and drained.
+    /// Advances to the successor of a ring that is closed and drained.
     pub(super) fn advance(&self, drain_state: &mut DrainState, may_wait: &Detached) -> Result<()> {
         let next = self.after(&drain_state.file, may_wait)?;
         let holds = next.try_hold()?;
@@ -287,7 +288,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Frees the slot of a message that a power cut has left without some of its bytes.
+    /// Frees the slot of a message that lost some of its bytes in a power cut.
     fn drop_partial(&self, words: Words<'_>, entry: &Entry) {
         words.free(entry);
         warnings::leave(format!(
@@ -322,9 +323,9 @@ impl Ring {
         }
     }
 
-    /// Frees the messages that the previous drainer appended but did not free. Where the queue's
-    /// cannot be read, for example without their dictionary, that is an error, and nobody appends
-    /// anything, until somebody says that they are to be appended again.
+    /// Frees the messages that the previous drainer appended but did not free. If the queue's
+    /// messages cannot be read, for example without their dictionary, that is an error, and nothing
+    /// is appended until a call of [`Ring::flush_again`].
     fn settle(&self, words: Words<'_>) -> Result<()> {
         let Some(intent) = words.intent() else { return Ok(()) };
         while let Next::Message(entry) = words.next()
@@ -354,8 +355,8 @@ impl Ring {
         }
     }
 
-    /// As [`Ring::flush`], and appends again what a dead drainer may have appended where that
-    /// cannot be read any more.
+    /// Like [`Ring::flush`], but also appends again messages that a dead drainer may have appended,
+    /// if the queue's copies can no longer be read.
     pub fn flush_again(&self, may_wait: &mut Detached, timeout: Duration) -> Result<()> {
         self.appends_again.store(true, Ordering::Release);
         let flushed = self.flush(may_wait, timeout);
@@ -364,7 +365,7 @@ impl Ring {
     }
 
     /// Returns when everything put in before the call is in the queue. A signal handler may call
-    /// it, too: it holds nothing while it waits.
+    /// it, too: no lock is held during the wait.
     pub fn flush(&self, may_wait: &mut Detached, timeout: Duration) -> Result<()> {
         self.check_open()?;
         let (newest, start) = (self.newest(Signals::Handled(may_wait))?, Instant::now());
@@ -395,7 +396,8 @@ impl Ring {
         }
         let had_thread = self.lock_thread().is_some();
         threads::join(may_wait, &self.thread);
-        // Drain what the thread left. Where it has waited for the write lock in vain, one try is left.
+        // Drain what the thread left. If it has timed out waiting for the write lock, try only
+        // once.
         let has_waited = self.has_waited.load(Ordering::Acquire);
         let before = if has_waited { self.timeout() } else { Duration::ZERO };
         if had_thread && let Err(error) = self.drain_by_tries(Signals::Deferred(may_wait), before) {

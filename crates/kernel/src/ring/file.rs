@@ -37,7 +37,7 @@ const DRAINER: Range = Range { start: 0, length: 1 };
 const PRODUCERS: Range = Range { start: 1, length: LAST_PRODUCER.cast_signed() };
 /// How long another process may take to open the ring.
 const OPENING: Duration = Duration::from_secs(10);
-/// The lock of the process that opens the ring, and examines it if nobody else has it open.
+/// The lock of the process that opens the ring, and examines it if no other process has it open.
 const OPENER: Range = Range { start: 1 + LAST_PRODUCER.cast_signed(), length: 1 };
 
 /// An open ring, mapped and populated.
@@ -60,8 +60,8 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Opens the ring that is being drained; None if there is none. No other process opens it before
-    /// [`RingFile::is_opened`].
+    /// Opens the ring that is being drained; None if there is none. No other process opens it
+    /// before [`RingFile::is_opened`].
     pub fn open(dir: &Arc<OwnDirectory>, signals: &mut Signals<'_>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
             match Self::open_at(dir, FILE_NAME, signals) {
@@ -113,7 +113,8 @@ impl RingFile {
         Ring::new(&self.region, self.layout)
     }
 
-    /// It has its predecessor's name, but lacks what was stored in its header before that.
+    /// The error for a ring that has taken its predecessor's name, but lacks the header words that
+    /// were stored before that.
     fn without_beginning(&self) -> Error {
         let what = "the ring does not say how many messages were put in before it, as a power cut \
                     may leave it";
@@ -143,8 +144,8 @@ impl RingFile {
         Err(Error::gone("cannot open the ring's next file", &self.path))
     }
 
-    /// Makes a successor, unless there is one. Nobody puts messages into it before this ring is
-    /// closed.
+    /// Creates a successor, unless there is one. No process puts messages into it before this ring
+    /// is closed.
     pub fn make_successor(&self, layout: Layout, mode: u32, may_wait: &Detached) -> Result<()> {
         if self.words().successor().is_some() {
             return Ok(());
@@ -161,18 +162,18 @@ impl RingFile {
         filled
     }
 
-    /// Syncs the directory: no ring may name a successor that a power cut takes.
+    /// Syncs the directory: no ring may name a successor whose file a power cut could lose.
     fn sync_names(&self) -> Result<()> {
         fault::call!("ring.dir.sync", files::sync_directory(&self.dir.place_of("")))
             .map_err(|e| Error::io("cannot sync", &self.dir.shown(""), e))
     }
 
-    /// Whether this is the ring that has the name.
+    /// Whether [`FILE_NAME`] refers to this ring's file (same inode).
     pub fn is_head(&self) -> Result<bool> {
         Ok(self.head()? == Some(self.identity()?))
     }
 
-    /// Device and inode number of the ring that has the name.
+    /// Device and inode number of the ring named [`FILE_NAME`].
     pub fn head(&self) -> Result<Option<(u64, u64)>> {
         self.dir.identity_of(FILE_NAME)
     }
@@ -193,13 +194,13 @@ impl RingFile {
         &self.dir
     }
 
-    /// Syncs the header, which a ring must not lack once it has the name.
+    /// Syncs the header, which must be durable before the ring takes [`FILE_NAME`].
     pub fn sync_header(&self) -> Result<()> {
         sync_up_to(HEADER, &self.region, &self.path)
     }
 
-    /// Passes the name of this ring, which is drained, to its successor. The caller has both
-    /// drainer's locks: nobody renames without the lock of the ring that has the name.
+    /// Passes the name of this ring, which is drained, to its successor. The caller holds both
+    /// drainer locks: renaming requires the lock of the ring named [`FILE_NAME`].
     pub fn hand_over(&self) -> Result<()> {
         let Some(name) = self.words().successor() else { return Ok(()) };
         let (from, to) = (self.dir.place_of(&file_of(name)), self.dir.place_of(FILE_NAME));
@@ -207,7 +208,8 @@ impl RingFile {
             .map_err(|e| Error::io("cannot rename", &self.dir.shown(&file_of(name)), e))
     }
 
-    /// The number of the ring that has the name, and whether it is closed; it is not opened.
+    /// The number of the ring named [`FILE_NAME`], and whether it is closed; read without opening
+    /// the ring.
     pub fn look_at_head(dir: &OwnDirectory) -> Result<Option<(u64, bool)>> {
         let found = map_at(dir, FILE_NAME)?;
         Ok(found
@@ -230,7 +232,7 @@ impl RingFile {
                         chain.push((region, next.layout));
                         number = next.number;
                     }
-                    _ => break, // it took the name meanwhile
+                    _ => break, // it took `FILE_NAME` meanwhile
                 }
             }
         }
@@ -258,7 +260,7 @@ impl RingFile {
         }
     }
 
-    /// Takes the drainer's lock until [`RingFile::release`]; false if somebody else has it.
+    /// Takes the drainer's lock until [`RingFile::release`]; false if another holder has it.
     pub fn try_hold(&self) -> Result<bool> {
         self.lock
             .try_keep(DRAINER, Kind::Exclusive)
@@ -322,7 +324,7 @@ pub fn remove_left(dir: &OwnDirectory, is_dead: impl Fn(u32) -> bool) -> Result<
     let failed = |e| Error::io("cannot list", &dir.shown(""), e);
     let found = fault::call!("ring.dir.read", dir.names()).map_err(failed)?;
     for name in found.iter().filter_map(|name| name.to_str()) {
-        // It never got its name, so nobody else has opened it.
+        // It never got its name, so no other process has opened it.
         if maker_of(name).is_some_and(&is_dead) {
             remove(dir, name)?;
         }
@@ -428,7 +430,8 @@ fn sync_up_to(end: u64, region: &Region, path: &Path) -> Result<()> {
 }
 
 /// Stores all words of a new ring. The magic comes last: a partial ring is not taken for a ring.
-/// They are synced before the ring can be found: a power cut takes messages from it at most.
+/// They are synced before the ring can be found, so a power cut can lose messages in it, but not
+/// its header.
 fn fill(
     path: &Path,
     file: File,
@@ -473,7 +476,7 @@ impl Words {
     }
 }
 
-/// What the header says about the file.
+/// The content of the header.
 struct Header {
     layout: Layout,
     number: u64,

@@ -158,8 +158,8 @@ impl Taken {
     }
 }
 
-/// The checksum of a message, which belongs to one slot: what an earlier round left in its place has
-/// another one.
+/// The checksum of a message and its slot, so that bytes left there by an earlier round do not
+/// match.
 #[must_use]
 pub fn sum(slot: u64, head: &[u8], body: &[u8]) -> [u8; 8] {
     let mut hasher = crc32fast::Hasher::new();

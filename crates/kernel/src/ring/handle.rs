@@ -29,7 +29,7 @@ use crate::{Error, Result, warnings};
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// The largest value that Python's and the exporters' integers hold.
 const MOST_STALLS: u64 = i64::MAX.cast_unsigned();
-/// How often it checks for signals.
+/// How often a waiting producer checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a producer does when the ring is full.
@@ -61,8 +61,8 @@ impl Stats {
         Ok((!chain.is_empty()).then(|| Self::read(words)))
     }
 
-    /// The index at which a drainer was about to append, or has appended, what may still be in the
-    /// ring: the next drainer compares the messages there. None if no drainer has left one.
+    /// The index at which a drainer was about to append, or has appended, messages that may still
+    /// be in the ring: the next drainer compares them. None if no drainer has left one.
     pub fn intended(dir: &Path) -> Result<Option<i64>> {
         let chain = RingFile::map_read_only(dir)?;
         let words = chain.iter().map(|(region, layout)| protocol::Ring::new(region, *layout));
@@ -73,7 +73,7 @@ impl Stats {
     fn read<'a>(chain: impl Iterator<Item = protocol::Ring<'a>>) -> Self {
         let mut sum = Self { capacity: 0, used: 0, high_water: 0, pending: 0, stalls: 0 };
         for words in chain {
-            // Those before it are drained, and its own words have their statistics.
+            // Its predecessors are drained, and its own words include their statistics.
             if words.has_begun() {
                 sum = Self {
                     capacity: 0,
@@ -133,9 +133,10 @@ pub struct Ring {
     longest: u64,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
-    /// The thread waited for the write lock until it gave up, while the ring was being closed.
+    /// Whether the thread timed out waiting for the write lock while the ring was being closed.
     pub(super) has_waited: AtomicBool,
-    /// A message that a dead drainer may have appended, and that cannot be read, is appended again.
+    /// Whether to append again messages that a dead drainer may have appended, if the queue's
+    /// copies cannot be read.
     pub(super) appends_again: AtomicBool,
     pub(super) drain_state: SharedState<DrainState>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
@@ -170,7 +171,7 @@ impl Ring {
         Self::with(queue, file, on_full, may_wait)
     }
 
-    /// The ring in a file that was just opened, which others wait for.
+    /// The ring in a file that was just opened; other processes wait for its opener lock.
     pub(super) fn with(
         queue: &Arc<Queue>,
         file: RingFile,

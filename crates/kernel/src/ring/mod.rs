@@ -5,7 +5,7 @@
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`file`] makes and opens the file, [`handle`] puts messages in and reports its state, and
 //!   [`drainer`] is the thread that appends them; [`reader`] lets tailers do so, too;
-//!   [`noted`] keeps what was appended in the queue's table.
+//!   [`noted`] stores the progress of draining in the queue's table.
 
 #[cfg(not(loom))]
 pub mod drainer;

@@ -1,8 +1,9 @@
-//! What the queue's table says of its ring: how many slots of which chain are in the queue.
+//! The ring's progress as noted in the queue's table: how many slots of which chain are in the
+//! queue.
 //!
-//! The table is synced with the queue's files and the ring is not, so that after a power cut the ring
-//! may be that of an earlier moment, with messages that the queue has kept. The word may reach the
-//! medium before the messages that it speaks of, but then these were not synced.
+//! The table is synced with the queue's files and the ring is not, so that after a power cut the
+//! ring may be that of an earlier moment, with messages that the queue has kept. The word may reach
+//! the medium before the messages it counts, but then these were not synced.
 
 use super::file::RingFile;
 use super::format::IDENTITIES;
@@ -14,8 +15,8 @@ use crate::chronicle::queue::handle::Queue;
 use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 
-/// The word is the identity of a chain, and below that how many of its slots are in the queue: the
-/// count of one chain is never taken for that of another.
+/// The word has the identity of a chain in its high bits, and in the low bits how many of the
+/// chain's slots are in the queue, so that counts of different chains are never confused.
 const COUNT_BITS: u32 = 43;
 const _: () = assert!(IDENTITIES << COUNT_BITS == 1 << 63);
 
@@ -23,8 +24,8 @@ const _: () = assert!(IDENTITIES << COUNT_BITS == 1 << 63);
 pub struct Noted(u64);
 
 impl Noted {
-    /// Finds or makes the word, for a ring that is being opened. Slots that are in the queue are
-    /// freed in those of its chain that no other process has open, and the count starts from the
+    /// Finds or makes the word, for a ring that is being opened. In rings of its chain that no
+    /// other process has open, slots that are in the queue are freed, and the count starts from the
     /// chain's own.
     pub fn of(queue: &Queue, file: &RingFile, mut signals: Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a ring")?;
@@ -33,15 +34,15 @@ impl Noted {
         Ok(noted)
     }
 
-    /// Follows the chain with the word as it was when the ring was opened: noting one ring would
-    /// overwrite what is known of its successors.
+    /// Follows the chain using the word as it was when the ring was opened, since noting one ring
+    /// would overwrite the count that covers its successors.
     fn examine(&self, table: &TableStore, head: &RingFile, mut signals: Signals<'_>) -> Result<()> {
         let word = table.cells().load_acquire(self.0);
         let mut successor: Option<RingFile> = None;
         loop {
             let file = successor.as_ref().unwrap_or(head);
             if !file.is_alone {
-                return Ok(()); // those who have it open note what they drain
+                return Ok(()); // the processes that have it open note what they drain
             }
             let words = file.words();
             free_those_in_queue(words, word);
@@ -80,8 +81,9 @@ fn free_those_in_queue(words: Words<'_>, word: u64) {
     }
 }
 
-/// Whether the chain goes on after a ring that holds nothing: it is closed. One whose closing was lost
-/// in a power cut is closed again: the queue has messages of the chain that come after it.
+/// Whether the chain continues after an empty ring, because it is closed. A ring that was closed
+/// before a power cut but is no longer is closed again, if the queue has later messages of the
+/// chain.
 fn is_over(words: Words<'_>, word: u64) -> bool {
     match words.next() {
         Next::Closed => true,

@@ -1,5 +1,5 @@
 //! Whether the ring's files are still those of the queue's directory. Messages put into a file that
-//! nobody else can find would be lost with the processes that have it open.
+//! has lost its name would be lost with the processes that have it open.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use super::handle::Ring;
 use crate::os::clock;
 use crate::{Error, Result};
 
-/// How often that is checked, in milliseconds.
+/// How often the files are checked, in milliseconds.
 const LOOK_MS: u64 = 500;
 
 impl Ring {
@@ -54,7 +54,8 @@ impl Ring {
     }
 }
 
-/// Whether the ring that has the name comes before `newest` and is drained.
+/// Whether the ring named [`FILE_NAME`](super::file::FILE_NAME) comes before `newest` and is
+/// drained.
 fn is_handed_over(newest: &RingFile) -> Result<bool> {
     let head = RingFile::look_at_head(newest.directory())?;
     Ok(head.is_some_and(|(number, is_closed)| number < newest.number && is_closed))

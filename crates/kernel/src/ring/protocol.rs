@@ -1,19 +1,20 @@
 //! Who may change which word of a ring, and in which order.
 //!
 //! A producer (any number, in any processes):
-//! 1. finds the first free slot n, from the tail on, and where its bytes start: at the end of those
-//!    of n - 1, or at the drainer's position;
+//! 1. finds the first free slot n, from the tail on, and where its bytes start: at the end of slot
+//!    n - 1's bytes, or at the drainer's position;
 //! 2. CAS the descriptor from EMPTY(n) to WORKING. EMPTY names the slot, so the CAS cannot succeed
-//!    in a later round; if it succeeds, nobody else has taken n, so what step 1 found still holds;
+//!    in a later round; if it succeeds, no other producer has taken n, so what step 1 found still
+//!    holds;
 //! 3. raise the tail; 4. store the bytes; 5. CAS the descriptor from WORKING to COMMITTED.
 //!
 //! The drainer (only one: it holds the lock on the file) goes from slot to slot:
 //! 6. store what it is about to do (the intent), append the message, and note in the queue's table
-//!    that it is there;
+//!    that it is appended;
 //! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
 //!
 //! A drainer that releases the lock before the ring is removed clears its intent: from then on
-//! others may append messages that are equal to it.
+//! other writers may append messages equal to the intended ones.
 //!
 //! A producer that dies before 2 has changed nothing. Before 5 it leaves WORKING with its number,
 //! and the lock for that number ends with it: the drainer abandons the slot. A drainer that dies in
@@ -22,8 +23,8 @@
 //! continues there.
 //!
 //! A producer that finds no room may close the ring and continue in a larger one:
-//! 10. make the new ring, which nobody knows yet; 11. CAS the successor from 0 to its name: if
-//!     another producer was faster, that one's is the successor;
+//! 10. create the new ring, which no other process knows yet; 11. CAS the successor from 0 to its
+//!     name: if another producer was faster, that one's is the successor;
 //! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Producers try each slot in
 //!     turn, so they stop there and continue in the successor.
 //!
@@ -43,7 +44,7 @@ use super::format::{
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// No ring gets to slots or positions beyond this: words that do are damaged.
+/// No ring reaches slots or positions beyond this: greater words are damaged.
 const LATEST: u64 = 1 << 61;
 
 /// A ring's words.
@@ -72,7 +73,7 @@ pub enum Refused {
     Damaged,
 }
 
-/// What the drainer finds next.
+/// The next slot for the drainer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing to drain.
@@ -94,7 +95,7 @@ enum Look {
     Found(Next),
     /// Free for the next round.
     Freed,
-    /// Its bytes end where the drained ones do.
+    /// Already drained: its bytes end at the drained position.
     Drained,
 }
 
@@ -119,8 +120,8 @@ impl Entry {
     }
 }
 
-/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from `index`
-/// on.
+/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from
+/// `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {
     pub slot: u64,
@@ -153,7 +154,7 @@ impl<'a> Ring<'a> {
             if is_last {
                 return Err(Refused::Full);
             }
-            // Otherwise another producer took the slot.
+            // None: another producer took the slot.
             if let Some(claimed) = self.try_claim(slot, producer, metadata, length, earlier) {
                 return claimed;
             }
@@ -263,7 +264,7 @@ impl<'a> Ring<'a> {
         self.store(claim, offset, &sum(claim.slot, head, body));
     }
 
-    /// Step 5; false if the slot was abandoned, because this process was taken for dead.
+    /// Step 5; false if the slot was abandoned, because the drainer took this process for dead.
     #[must_use]
     pub fn commit(self, claim: &Claim) -> bool {
         let at = self.layout.descriptor(claim.slot);
@@ -368,7 +369,7 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(HIGH_WATER)
     }
 
-    /// What there is to drain.
+    /// What to drain next.
     #[must_use]
     pub fn next(self) -> Next {
         let tail = self.tail();
@@ -400,7 +401,7 @@ impl<'a> Ring<'a> {
         (slot, self.descriptor(slot) != Descriptor::Empty(slot))
     }
 
-    /// What there is to drain after an entry that is not freed yet.
+    /// What to drain after an entry that is not freed yet.
     #[must_use]
     pub fn after(self, entry: &Entry) -> Next {
         match self.look(entry.slot + 1, entry.next()) {
@@ -514,13 +515,13 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(DRAINED_SLOTS)
     }
 
-    /// How many slots are taken, about.
+    /// Approximately how many slots are taken.
     #[must_use]
     pub fn pending(self) -> u64 {
         self.tail().saturating_sub(self.drained()).min(self.layout.slots)
     }
 
-    /// How many bytes are taken, about.
+    /// Approximately how many bytes are taken.
     #[must_use]
     pub fn used(self) -> u64 {
         let (tail, drained) = (self.tail(), self.cells.load_acquire(DRAINED_BYTES));

@@ -1,8 +1,8 @@
 //! A ring as its readers use it: a tailer at the end of the queue drains a run of messages itself,
 //! unless another thread or process is draining, and then reads them from the queue.
 //!
-//! It holds the drainer's lock for one run only, and tries for the write lock once, so nobody waits
-//! for it. It continues after a dead drainer as other drainers do.
+//! It holds the drainer's lock for one run only, and tries for the write lock once, so no other
+//! thread waits for it. It continues after a dead drainer as other drainers do.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Appends the ring's messages, as long as nobody else is draining it or writing to the queue.
+    /// Appends the ring's messages, unless another thread or process is draining it or writing to
+    /// the queue.
     pub(super) fn try_drain(&self, may_wait: &Detached) -> Result<()> {
         let Some(mut drain_state) = self.drain_state.try_lock() else { return Ok(()) };
         self.and_give_back(&mut drain_state, |drain_state| {
@@ -37,7 +38,7 @@ impl Ring {
     }
 
     /// Calls `drain`, and then releases the drainer's lock unless it was held before: a ring
-    /// without a thread would keep the lock from rings that have one.
+    /// without a thread must not keep the lock from rings that have one.
     fn and_give_back<T>(
         &self,
         drain_state: &mut DrainState,

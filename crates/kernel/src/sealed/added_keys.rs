@@ -12,14 +12,14 @@ use crate::memory::secret::Secret;
 /// The longest `keys.quire`, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Where data keys are added, and the user's keys that may wrap them.
+/// The file to which data keys are added, and the user's keys that may wrap them.
 pub struct AddedKeys {
     file: PathBuf,
     keys: Vec<Secret<[u8; KEY_LEN]>>,
 }
 
 impl AddedKeys {
-    /// Those in a file, once they are there.
+    /// The keys that will be added to a file.
     pub fn new(file: PathBuf, keys: &[Key]) -> Result<Self> {
         let kept = |key: &Key| {
             let mut kept = Secret::new([0; KEY_LEN])?;
@@ -29,9 +29,10 @@ impl AddedKeys {
         Ok(Self { file, keys: keys.iter().map(kept).collect::<Result<_>>()? })
     }
 
-    /// The data key with this number, if it is there by now and a key opens it.
+    /// The data key with this number, if the file has it by now and one of the user's keys unwraps
+    /// it.
     ///
-    /// A wrapped key is authentic or does not open, so the file is not checked any further.
+    /// The file needs no further check: a wrapped key that is not authentic does not unwrap.
     #[must_use]
     pub fn find(&self, queue: &QueueId, number: u32) -> Option<DataKey> {
         let content = read(&self.file, LONGEST).ok()??;

@@ -1,4 +1,4 @@
-//! The bases of differences that were read last, for the messages after them.
+//! A cache of the most recently read bases of differences, for the messages after them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,12 +8,12 @@ use super::difference::Base;
 const KEPT: usize = 16;
 const KEPT_BYTES: usize = 4 << 20;
 
-/// The bases that were read last, by their indexes.
+/// The most recently read bases, by index.
 #[derive(Debug, Default)]
 pub struct Bases(Mutex<Vec<(i64, Arc<Base>)>>);
 
 impl Bases {
-    /// The one at an index that has this CRC-32.
+    /// The base at this index, if it has this CRC-32.
     #[must_use]
     pub fn find(&self, index: i64, sum: u32) -> Option<Arc<Base>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

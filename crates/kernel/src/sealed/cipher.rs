@@ -1,11 +1,11 @@
-//! Encryption of messages (`docs/encryption.md`): AES-256-GCM-SIV (RFC 8452), each message by a key of
-//! its cycle, which is derived from a data key. Data keys lie beside the queue, wrapped by keys that
-//! the user names.
+//! Encryption of messages (`docs/encryption.md`): AES-256-GCM-SIV (RFC 8452), each message by a key
+//! of its cycle, which is derived from a data key. Data keys lie beside the queue, wrapped by keys
+//! that the user names.
 //!
 //! The index of a message and the queue's id are authenticated with it, so that a message which was
-//! moved does not open. A nonce is counted up from a random start: should one come twice all the same,
-//! as on the copy of a running machine, this cipher only shows whether the same bytes were written to
-//! the same index.
+//! moved does not open. A nonce is counted up from a random start: should one repeat nevertheless,
+//! as on a copy of a running machine, this cipher only reveals whether the same bytes were written
+//! to the same index.
 
 use std::fmt;
 use std::path::Path;
@@ -32,16 +32,16 @@ pub const WRAPPED_LEN: usize = NONCE_LEN + KEY_LEN + TAG_LEN;
 pub type Key = Zeroizing<[u8; KEY_LEN]>;
 pub type QueueId = [u8; QUEUE_ID_LEN];
 
-/// What an encrypted message begins with: in `BinaryWire`, the prefix of a type of this name.
+/// The start of an encrypted message: in `BinaryWire`, a type prefix with this name.
 const MARKER: [u8; 10] = *b"\xb6\x08quire.e1";
-/// Then a block of bytes, which begins with its length.
+/// The codes of the block of bytes that follows, which begins with its length.
 const BLOCK: u8 = 0x82;
 const BYTES: u8 = 0x8a;
 const BLOCK_AT: usize = MARKER.len();
 const NUMBER_AT: usize = BLOCK_AT + 6;
 const NONCE_AT: usize = NUMBER_AT + 4;
 const BODY_AT: usize = NONCE_AT + NONCE_LEN;
-/// How much longer a message is when it is encrypted.
+/// How much encryption lengthens a message.
 pub const OVERHEAD: u64 = (BODY_AT + TAG_LEN) as u64;
 
 const CYCLE_KEY: &str = "quire 2026-11-26 key of a cycle";
@@ -60,23 +60,23 @@ pub struct DataKey {
     pub key: Secret<[u8; KEY_LEN]>,
 }
 
-/// Finds a data key of a queue that was added meanwhile, by its number.
+/// Finds a data key that was added to a queue after it was opened, by its number.
 pub type Added = Box<dyn Fn(&QueueId, u32) -> Option<DataKey> + Send + Sync>;
 
-/// The number of a data key, a cycle, and the cipher by the key that is derived for both.
+/// The number of a data key, a cycle, and the cipher with the key derived for both.
 type OfCycle = (u32, i32, Arc<Secret<Aes256GcmSiv>>);
 
-/// What encrypts and decrypts the messages of a queue.
+/// Encrypts and decrypts the messages of a queue.
 pub struct Cipher {
     queue: QueueId,
     keys: RwLock<Vec<DataKey>>,
-    /// Where data keys are that another process has made meanwhile.
+    /// Looks up data keys that another process has added meanwhile.
     added: Option<Added>,
-    /// The number of the key to encrypt with; None: nothing is written.
+    /// The number of the key to encrypt with; None for a read-only queue.
     current: Option<u32>,
-    /// When the user's key that wraps it expires: no cycle is begun with it from then on.
+    /// When the user's key that wraps `current` expires: no cycle is begun with it from then on.
     expires_ms: Option<i64>,
-    /// Messages that are not encrypted are read as they are.
+    /// Whether unencrypted messages may be read.
     allows_plain: bool,
     of_cycles: Mutex<Vec<OfCycle>>,
 }
@@ -93,19 +93,19 @@ pub enum Encryption {
     #[default]
     No,
     By(Arc<Cipher>),
-    /// They are, and this process has no key: it neither reads nor appends messages.
+    /// Encrypted, but this process has no key: it can neither read nor append messages.
     WithoutKey,
 }
 
 impl Encryption {
-    /// Whether they are encrypted.
+    /// Whether messages are encrypted.
     #[inline]
     #[must_use]
     pub const fn is_on(&self) -> bool {
         !matches!(self, Self::No)
     }
 
-    /// What encrypts them.
+    /// The cipher, if this process has a key.
     #[inline]
     #[must_use]
     pub fn cipher(&self) -> Option<&Cipher> {
@@ -122,7 +122,7 @@ impl Encryption {
     }
 }
 
-/// What is authenticated with a message, and not stored.
+/// The place of a message, which is authenticated with it but not stored.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub cycle: i32,
@@ -131,26 +131,26 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of a dictionary: in a cycle that no queue has, so by a key of its own.
+    /// The place of a dictionary: in a cycle that no queue has, so that it gets a key of its own.
     #[must_use]
     pub fn of_dictionary(number: u32) -> Self {
         Self { cycle: i32::MIN, index: i64::from(number), is_metadata: false }
     }
 
-    /// The place of staged data, which will become messages: in a second cycle that no queue has.
+    /// The place of staged data, which will become messages: in another cycle that no queue has.
     #[must_use]
     pub fn of_staged(number: i64) -> Self {
         Self { cycle: i32::MIN + 1, index: number, is_metadata: false }
     }
 }
 
-/// Where an appender encrypts, and its nonces.
+/// An appender's buffer for encryption, and its nonces.
 #[derive(Default)]
 pub struct Sealing {
     buffer: Vec<u8>,
     nonce: u128,
     left: u32,
-    /// The cycle that it began before the key expired.
+    /// The cycle that the appender began before the key expired.
     cycle: Option<i32>,
 }
 
@@ -181,19 +181,20 @@ impl Cipher {
         Self { queue, keys, added: None, current, expires_ms: None, allows_plain, of_cycles }
     }
 
-    /// With where data keys are added, for messages by one that this process does not know yet.
+    /// With a lookup for data keys that this process does not know yet.
     #[must_use]
     pub fn adding(self, added: Option<Added>) -> Self {
         Self { added, ..self }
     }
 
-    /// With the end of the key to encrypt with, in epoch milliseconds.
+    /// With the expiry of the key to encrypt with, in epoch milliseconds.
     #[must_use]
     pub fn expiring(self, expires_ms: Option<i64>) -> Self {
         Self { expires_ms, ..self }
     }
 
-    /// An appender may go on in a cycle that it began in time, and begins none later.
+    /// An error if the key has expired. An appender may still continue a cycle that it began in
+    /// time.
     fn check_expiry(&self, cycle: i32, sealing: &mut Sealing) -> Result<()> {
         match self.expires_ms {
             Some(expired_ms) if Clock::System.exact_ms() >= expired_ms => {
@@ -220,7 +221,7 @@ impl Cipher {
         Ok(made)
     }
 
-    /// The cipher of a cycle, by a data key that may have been added meanwhile.
+    /// Creates the cipher of a cycle, with a data key that may have been added meanwhile.
     fn made(&self, number: u32, cycle: i32) -> Result<Secret<Aes256GcmSiv>> {
         let known = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(data_key) = known.iter().find(|it| it.number == number) {
@@ -245,8 +246,8 @@ impl Cipher {
         Secret::new(cipher_of(&key))
     }
 
-    /// A hash that says nothing to those without a key; the same as long as the oldest data key that
-    /// is known stays the same, so also after a rotation. None where no data key is known.
+    /// A hash that reveals nothing without a key. It stays the same while the oldest known data key
+    /// does, and so across rotations. None if no data key is known.
     #[must_use]
     pub fn keyed_hash(&self, content: &[u8]) -> Option<u64> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +271,7 @@ impl Cipher {
         bytes
     }
 
-    /// Encrypts a payload into the buffer of an appender, as it is stored.
+    /// Encrypts a payload into an appender's buffer, in its stored form.
     pub fn seal<'b>(
         &self,
         place: Place,
@@ -314,7 +315,7 @@ impl Cipher {
         Ok(buffer)
     }
 
-    /// Decrypts what is stored; None where it is plain and may be.
+    /// Decrypts a stored payload; None if it is unencrypted and may be.
     pub fn open(&self, place: Place, stored: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(Parts { number, nonce, body, tag }) = parts(stored) else {
             return if self.allows_plain {

@@ -1,7 +1,9 @@
-//! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md` §1.13).
+//! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md`
+//! §1.13).
 //!
-//! A dictionary is named by a hash of its content, so that no two queues mean different ones by one
-//! number, and a damaged one is noticed. `dictionary.quire` names the one to compress with.
+//! A dictionary is named by a hash of its content, so that one number never means different
+//! dictionaries in two queues, and damage is noticed. `dictionary.quire` names the one to compress
+//! with.
 
 use std::fmt;
 use std::io::Read;
@@ -17,17 +19,17 @@ use crate::{Error, Result};
 
 /// The longest dictionary, in bytes.
 pub const LONGEST: usize = 1 << 20;
-/// The longest file of one: it may be encrypted.
+/// The longest file of a dictionary, which may be encrypted.
 const LONGEST_STORED: usize = LONGEST + 1024;
-/// Names the dictionary to compress with.
+/// The file that names the dictionary to compress with.
 pub const CURRENT: &str = "dictionary.quire";
-/// The longest content of that.
+/// The longest content of [`CURRENT`].
 const LONGEST_NAME: usize = 64;
-/// What follows its number in the name of a dictionary's file.
+/// The suffix, after its number, of a dictionary's file name.
 pub const SUFFIX: &str = ".dictionary.quire";
-/// Four groups of seven bits.
+/// Numbers have four groups of seven bits.
 const NUMBER_MASK: u32 = 0x0fff_ffff;
-/// At most this many are kept, as messages may name any.
+/// At most this many dictionaries are kept, as messages may refer to any.
 const KEPT: usize = 8;
 
 /// A dictionary, by which messages are compressed and decompressed.
@@ -44,13 +46,13 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// None where zstd refuses the content.
+    /// None if zstd refuses the content.
     fn new(content: &[u8], level: i32) -> Option<Self> {
         let (encoder, decoder) = (CDict::try_create(content, level)?, DDict::try_create(content)?);
         Some(Self { number: number_of(content), encoder, decoder })
     }
 
-    /// The number that messages name it by.
+    /// The number by which messages refer to it.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
@@ -67,7 +69,7 @@ impl Dictionary {
     }
 }
 
-/// The number of a dictionary with this content: never 0, which stands for none.
+/// The number of a dictionary with this content: never 0, which means none.
 #[must_use]
 pub fn number_of(content: &[u8]) -> u32 {
     let hash = blake3::hash(content);
@@ -82,7 +84,7 @@ pub fn file_name(number: u32) -> String {
     format!("{number:07x}{SUFFIX}")
 }
 
-/// The dictionaries beside a queue, read when a message names them.
+/// The dictionaries in a queue's directory, read when a message refers to them.
 pub struct Dictionaries {
     folder: PathBuf,
     level: i32,
@@ -97,7 +99,8 @@ impl fmt::Debug for Dictionaries {
 }
 
 impl Dictionaries {
-    /// Those in a directory, to compress at a level of zstd; encrypted as its messages are.
+    /// The dictionaries in a directory, for compression at a level of zstd; encrypted like its
+    /// messages.
     #[must_use]
     pub fn new(folder: &Path, level: i32, encryption: Encryption) -> Self {
         Self { folder: folder.to_path_buf(), level, encryption, known: Mutex::default() }
@@ -125,8 +128,8 @@ impl Dictionaries {
         Ok(made)
     }
 
-    /// What a dictionary's file holds; None if it is not what was encrypted. One that is plain is not
-    /// read beside an encrypted queue, whose messages it would change.
+    /// The content of a dictionary's file; None if it cannot be authenticated. An unencrypted
+    /// dictionary is not used for an encrypted queue, as it could change the content of messages.
     fn opened(&self, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
         let Some(cipher) = self.encryption.cipher() else { return Ok(Some(stored)) };
         match cipher.open(Place::of_dictionary(number), &stored) {
@@ -151,7 +154,7 @@ impl Dictionaries {
     }
 }
 
-/// What is in a file; None if it is missing. An error if it is no file, or longer than this.
+/// The content of a file; None if it is missing. An error if it is not a regular file, or too long.
 pub(super) fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
     let file = match files::open(path, Access { write: false, create_mode: None }) {
         Ok(Some(file)) => file,
@@ -185,7 +188,7 @@ pub fn train(samples: &[impl AsRef<[u8]>], longest: usize) -> Result<Vec<u8>> {
              or more alike, are needed)"
         ))
     })?;
-    // Frames do not repeat its id: messages name it by the hash of the content.
+    // Frames do not store this id: messages refer to the dictionary by the hash of its content.
     if let Some(id) = made.get_mut(4..8) {
         id.fill(0);
     }

@@ -1,5 +1,5 @@
-//! Messages that are stored as their difference to one before them, the base (`docs/format.md` §1.14).
-//! The wire types `DELTA_BINARY` and `DEFAULT_ZERO_BINARY` store messages so.
+//! Messages that are stored as their difference from an earlier one, the base (`docs/format.md`
+//! §1.14). The wire types `DELTA_BINARY` and `DEFAULT_ZERO_BINARY` store messages so.
 
 use std::sync::OnceLock;
 
@@ -9,23 +9,24 @@ pub use super::fields::LONGEST;
 use super::fields::{self, Fields, damaged};
 use super::numbers::{Number, number};
 
-/// A base is at most this many indexes before.
+/// A base precedes its message by at most this many indexes.
 pub const FARTHEST: i64 = 63;
-/// Shorter messages are no bases: what names one takes as much.
+/// Shorter messages are not bases: the reference to one would take as much.
 pub const SHORTEST: usize = 24;
 /// A resumed copy of fewer bytes than this saves nothing.
 const SAME_MIN: usize = 3;
-/// The same where bytes before it were inserted or left out.
+/// The same, if bytes before it were inserted or left out.
 const MOVED_MIN: usize = 4;
-/// At most this many bytes inserted, or left out, are looked for.
+/// At most this many inserted or left-out bytes are searched for.
 const MOVED_MOST: usize = 8;
-/// The token of a step: how many bytes are copied, how many are new, and whether what follows moved.
+/// The token of a step: how many bytes are copied, how many are new, and whether the position in
+/// the base shifts.
 const COPIED_MASK: u8 = 0x0f;
 const NEW_MASK: u8 = 0x07;
 const NEW_SHIFT: u32 = 4;
 const MOVED: u8 = 0x80;
 
-/// What a difference is made of.
+/// The kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes: `DELTA_BINARY`.
@@ -35,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The one that the messages of a queue of this wire type are stored by.
+    /// The kind for messages of a queue of this wire type.
     #[must_use]
     pub fn of_wire_type(name: &str) -> Option<Self> {
         match name {
@@ -46,7 +47,7 @@ impl Kind {
     }
 }
 
-/// A message that others are stored against.
+/// A message against which others are stored.
 #[derive(Debug)]
 pub struct Base {
     bytes: Vec<u8>,
@@ -78,7 +79,7 @@ impl Base {
     }
 }
 
-/// A message, to be stored as its difference to one of several bases.
+/// A message to be stored as its difference from one of several bases.
 pub struct Message<'a> {
     kind: Kind,
     bytes: &'a [u8],
@@ -92,7 +93,7 @@ impl<'a> Message<'a> {
         Self { kind, bytes, fields }
     }
 
-    /// How much of a base is like the message: the greater the better, 0 where it is of no use.
+    /// How much of a base equals the message: the greater the better, 0 if it is of no use.
     #[must_use]
     pub fn likeness(&self, base: &Base) -> usize {
         match self.kind {
@@ -108,7 +109,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Puts the difference; false where it is as long as the message.
+    /// Puts the difference; false if it is as long as the message.
     pub fn put(&self, base: &Base, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         match (self.kind, &self.fields, base.fields.get()) {
@@ -134,7 +135,7 @@ pub struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    /// The message, by its base.
+    /// Restores the message from its base.
     pub fn restored(&self, base: &Base) -> Result<Vec<u8>, WireError> {
         match self.kind {
             Kind::Delta => of_delta(&base.bytes, self.body),
@@ -150,7 +151,7 @@ fn put_number(out: &mut Vec<u8>, value: usize) {
     out.extend_from_slice(Number::of(value).bytes());
 }
 
-/// Of how many bytes both begin alike.
+/// The length of the common prefix.
 fn same(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
@@ -159,7 +160,7 @@ fn starts_alike(one: &[u8], other: &[u8], count: usize) -> bool {
     one.len() >= count && other.len() >= count && one[..count] == other[..count]
 }
 
-/// Puts the bytes that differ; false once they are as many as those of the message.
+/// Puts the bytes that differ; false if these are as many as the message has.
 fn put_delta(out: &mut Vec<u8>, base: &[u8], message: &[u8]) -> bool {
     let start = out.len();
     put_number(out, message.len());
@@ -168,7 +169,7 @@ fn put_delta(out: &mut Vec<u8>, base: &[u8], message: &[u8]) -> bool {
         let copied = same(&message[at..], &base[from..]);
         (at, from) = (at + copied, from + copied);
         if at == message.len() {
-            return out.len() - start < message.len(); // what is copied last is not said
+            return out.len() - start < message.len(); // the last copied length is implied
         }
         let (new, left_out) = next_alike(&message[at..], &base[from..]);
         put_step(out, copied, &message[at..at + new], left_out);
@@ -179,7 +180,8 @@ fn put_delta(out: &mut Vec<u8>, base: &[u8], message: &[u8]) -> bool {
     }
 }
 
-/// How many bytes are new until both go on alike, and how many of the base are left out for them.
+/// How many new bytes come before both are alike again, and how many of the base are left out for
+/// them.
 fn next_alike(message: &[u8], base: &[u8]) -> (usize, usize) {
     for new in 0..message.len() {
         let (message, base) = (&message[new..], base.get(new..).unwrap_or_default());
@@ -210,7 +212,7 @@ fn put_step(out: &mut Vec<u8>, copied: usize, new: &[u8], left_out: usize) {
         put_number(out, new.len() - usize::from(short));
     }
     if has_moved {
-        // Zero does not come: odd numbers are bytes left out, even ones bytes inserted.
+        // Never zero: odd numbers are bytes left out, even ones bytes inserted.
         let (more, fewer) =
             (left_out.saturating_sub(new.len()), new.len().saturating_sub(left_out));
         put_number(out, if more > 0 { 2 * more - 1 } else { 2 * fewer - 2 });
@@ -252,7 +254,7 @@ fn of_delta(base: &[u8], body: &[u8]) -> Result<Vec<u8>, WireError> {
     Ok(out)
 }
 
-/// How many bytes of the base are left out for `new` ones, where that is another number.
+/// How many bytes of the base are left out for `new` ones, if the numbers differ.
 fn counted_moved(rest: &mut &[u8], new: usize) -> Result<usize, WireError> {
     let (moved, after) = number(rest).ok_or_else(|| damaged("it ends early"))?;
     *rest = after;

@@ -1,5 +1,6 @@
-//! The fields of a message, for `DEFAULT_ZERO_BINARY` (`docs/format.md` §1.14): what is between the
-//! values is that of the base, and a value that is a default, or that of the base, takes two bits.
+//! The fields of a message, for `DEFAULT_ZERO_BINARY` (`docs/format.md` §1.14): the bytes between
+//! values are those of the base, and a value that is a default, or equal to the base's, takes two
+//! bits.
 
 use std::ops::Range;
 
@@ -12,13 +13,13 @@ use quire_wire::reader::{self, Reader, Shape, Token};
 
 /// The longest message that is a base, or is stored as a difference.
 pub const LONGEST: usize = 1 << 20;
-/// The most parts that a message is taken apart into.
+/// The most parts that a message is split into.
 const PARTS_MAX: usize = 1 << 14;
 /// The shortest zero.
 const ZERO: [u8; 2] = [UINT8, 0];
 const VALUES_PER_BYTE: usize = 4;
 
-/// What stands for a value.
+/// The two-bit codes of a value.
 const IN_FULL: u8 = 0;
 const AS_IN_BASE: u8 = 1;
 const DEFAULT: u8 = 2;
@@ -29,12 +30,12 @@ enum Part {
     /// Names, names of types, and padding.
     Between(Range<usize>),
     Value(Range<usize>),
-    /// The start of a block, whose length takes as many bytes as this code says.
+    /// The start of a block, whose code determines the size of its length.
     Open(u8),
     Close,
 }
 
-/// What a message is made of.
+/// The parts of a message.
 #[derive(Clone, Debug)]
 pub struct Fields {
     parts: Vec<Part>,
@@ -42,7 +43,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The fields of a message; None where it is none of names and values, or one of too many.
+    /// The fields of a message; None if it does not consist of names and values, or has too many.
     #[must_use]
     pub fn of(message: &[u8]) -> Option<Self> {
         let mut fields = Self { parts: Vec::new(), values: 0 };
@@ -56,7 +57,7 @@ impl Fields {
         while let Some(code) = reader.peek() {
             if reader::is_name(code) {
                 reader.name().ok()?;
-                continue; // with what is before the value
+                continue; // with the bytes before the value
             }
             let at = reader.offset();
             match reader.value().ok()? {
@@ -86,7 +87,7 @@ impl Fields {
         (self.parts.len() <= PARTS_MAX).then_some(())
     }
 
-    /// Whether all but the values is the same in another message.
+    /// Whether another message is the same except for values.
     #[must_use]
     pub fn have_names_of(&self, message: &[u8], other: &Self, other_message: &[u8]) -> bool {
         let is_alike = |(one, other): (&Part, &Part)| match (one, other) {
@@ -107,8 +108,8 @@ impl Fields {
     }
 }
 
-/// Puts the values of a message that has the names of its base: two bits of each, the lowest first,
-/// and those in full.
+/// Puts the values of a message that has the names of its base: two bits for each, lowest first,
+/// then the values stored in full.
 pub fn put(out: &mut Vec<u8>, message: (&[u8], &Fields), base: (&[u8], &Fields)) {
     let start = out.len();
     out.resize(start + message.1.values.div_ceil(VALUES_PER_BYTE), 0);
@@ -129,14 +130,14 @@ pub fn put(out: &mut Vec<u8>, message: (&[u8], &Fields), base: (&[u8], &Fields))
     }
 }
 
-/// Whether a value is the default of the kind that another one is of.
+/// Whether a value is the default of another value's kind.
 fn is_default(value: &[u8], other: &[u8]) -> bool {
     default_of(other).is_some_and(|(code, zeros)| {
         value.len() == zeros + 1 && value[0] == code && value[1..].iter().all(|byte| *byte == 0)
     })
 }
 
-/// The default of the kind that a value is of, as its code and a number of zeros.
+/// The default of a value's kind, as its code and a number of zeros.
 fn default_of(value: &[u8]) -> Option<(u8, usize)> {
     Some(match *value.first()? {
         0..BYTES_LENGTH8 => (0, 0),
@@ -152,7 +153,7 @@ pub fn damaged(why: &'static str) -> WireError {
     WireError::new("a message is not restored from its difference to another").with("error", why)
 }
 
-/// The message whose values these are.
+/// Restores the message with these values.
 pub fn get(base: &[u8], fields: &Fields, body: &[u8]) -> Result<Vec<u8>, WireError> {
     let bits = fields.values.div_ceil(VALUES_PER_BYTE);
     let (bits, mut rest) = body.split_at_checked(bits).ok_or_else(|| damaged("it ends early"))?;
@@ -210,7 +211,7 @@ fn put_value(
     Ok(())
 }
 
-/// How many bytes the length of a block takes.
+/// The size of a block's length, in bytes.
 const fn width(code: u8) -> usize {
     match code {
         BYTES_LENGTH8 => 1,
@@ -219,7 +220,7 @@ const fn width(code: u8) -> usize {
     }
 }
 
-/// Puts the length of a block, before whose length is its code.
+/// Puts the length of a block, whose code precedes it.
 fn close(out: &mut [u8], at: usize) -> Result<(), WireError> {
     let width = out.get(at.wrapping_sub(1)).map_or(0, |code| width(*code));
     let length = u32::try_from(out.len() - at - width).unwrap_or(u32::MAX).to_le_bytes();

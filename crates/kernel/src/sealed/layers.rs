@@ -1,5 +1,5 @@
-//! What becomes of a message between a caller and the file, where that depends on its index: it may be
-//! stored as the difference to one before it, and it may be encrypted.
+//! Transformations of a message between caller and file that depend on its index: it may be stored
+//! as the difference from an earlier one, and it may be encrypted.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::packing::{self, Compression};
 use crate::chronicle::protocol::publish::Payload;
 use crate::{Error, Result};
 
-/// An appender stores messages against the last of those it stored in full, at most this many.
+/// An appender uses as bases the last messages that it stored in full, at most this many.
 const BASES: usize = 4;
 /// A difference shorter than this is not compared with the compressed message.
 const SHORT: usize = 64;
 
-/// What a queue does to messages once their index is known.
+/// A queue's transformations of messages that depend on their index.
 #[derive(Debug)]
 pub struct Layers {
     cipher: Option<Arc<Cipher>>,
@@ -25,7 +25,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Those of a queue; None if messages are stored as they are given.
+    /// The layers of a queue; None if messages are stored as given.
     #[must_use]
     pub fn new(encryption: &Encryption, kind: Option<Kind>) -> Option<Self> {
         let cipher =
@@ -39,13 +39,13 @@ impl Layers {
         self.kind.is_some()
     }
 
-    /// How much longer a message may be in the file.
+    /// How much longer a message may get in the file.
     #[must_use]
     pub const fn overhead(&self) -> u64 {
         if self.cipher.is_some() { OVERHEAD } else { 0 }
     }
 
-    /// The payload as it is stored, by way of the buffers of an appender.
+    /// The payload in its stored form, using the buffers of an appender.
     pub fn stored<'b>(
         &self,
         compression: Option<&Compression>,
@@ -83,19 +83,20 @@ impl Layers {
 
 /// The end of a file, where a message is about to be stored.
 pub trait AtEnd {
-    /// Of the message.
+    /// The message's place.
     fn place(&self) -> Place;
-    /// Where its header will be.
+    /// The position of its header.
     fn position(&self) -> u64;
-    /// The CRC-32 of the message of this length before the end; None if there is none at `position`.
+    /// The CRC-32 of the message of this length at `position` before the end; None if there is
+    /// none.
     fn sum_of(&self, position: u64, length: u32) -> Option<u32>;
 }
 
-/// What an appender needs to store messages so.
+/// An appender's state for storing messages through layers.
 #[derive(Default)]
 pub struct Storing {
     sealing: Sealing,
-    /// What it stored in full, the oldest first.
+    /// Messages that it stored in full, oldest first.
     bases: Vec<Kept>,
     buffers: Buffers,
 }
@@ -121,14 +122,14 @@ impl Kept {
         Self { base, cycle, index, position, length, sum: sum.finalize() }
     }
 
-    /// How many indexes before a place it is; None where that is too far.
+    /// By how many indexes it precedes a place; None if that is too far.
     fn distance(&self, place: Place) -> Option<u8> {
         let distance = place.index - self.index;
         let is_near = self.cycle == place.cycle && (1..=FARTHEST).contains(&distance);
         if is_near { u8::try_from(distance).ok() } else { None }
     }
 
-    /// Whether it is in the file: what this appender stored may have been taken out again.
+    /// Whether it is still in the file: messages may have been removed since.
     fn is_there(&self, end: &impl AtEnd) -> bool {
         end.sum_of(self.position, self.length) == Some(self.sum)
     }
@@ -140,7 +141,7 @@ struct Shaping<'a> {
     compression: Option<&'a Compression>,
 }
 
-/// How a message is stored; one that is stored in full may be a base.
+/// How a message is stored; a message stored in full may become a base.
 enum Shape {
     AsGiven(Option<Base>),
     Compressed(Option<Base>),
@@ -177,7 +178,7 @@ impl Buffers {
         self.plain.extend_from_slice(payload.body);
         self.plain.resize(usize::try_from(payload.len()).unwrap_or(0), 0);
         if packed::is_packed(&self.plain) {
-            return Ok(Shape::AsGiven(None)); // wrapped, as it looks like a stored one
+            return Ok(Shape::AsGiven(None)); // wrapped already, as it looks like a stored one
         }
         let place = end.place();
         bases.retain(|kept| kept.distance(place).is_some());
@@ -192,7 +193,8 @@ impl Buffers {
         Ok(if is_compressed { Shape::Compressed(base) } else { Shape::AsGiven(base) })
     }
 
-    /// Puts the difference to the base that is most like the message; false where it is no shorter.
+    /// Puts the difference from the base that is most like the message; false if that is not
+    /// shorter.
     fn put_difference(&mut self, kind: Kind, end: &impl AtEnd, bases: &[Kept]) -> Result<bool> {
         if bases.is_empty() {
             return Ok(false);
@@ -217,7 +219,7 @@ impl Buffers {
         Ok(self.out.len() < self.plain.len())
     }
 
-    /// Compresses a message; false where it gets no shorter.
+    /// Compresses a message; false if that is not shorter.
     fn compress(&mut self, how: Option<&Compression>, payload: Payload<'_>) -> Result<bool> {
         if how.is_none() {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! The leaves of a cycle: a hash of each message, of its index, and of the metadata before it.
+//! The leaves of a cycle: per message, one hash of its index, of the metadata before it, and of its
+//! bytes.
 //!
-//! A leaf is the hash of 0, the index in 8 bytes, the number of bytes that follow for metadata (0 or
-//! 32), those, and the hash of the message: a proof binds the index even when it is checked without
-//! the message. Those for metadata are the hash of the header words and payloads of all metadata
-//! documents since the message before. The file header and index arrays are left out: their words
-//! change.
+//! A leaf is the hash of 0, the index in 8 bytes, the length of the metadata hash (0 or 32), that
+//! hash, and the hash of the message: a proof binds the index even when it is checked without the
+//! message. The metadata hash covers the header words and payloads of all metadata documents since
+//! the preceding message. The file header and index arrays are left out: their words change.
 
 use sha2::{Digest, Sha256};
 
@@ -19,59 +19,60 @@ use crate::os::detached::Detached;
 use crate::os::interrupt;
 use crate::{Error, Result};
 
-/// What is kept of each leaf beside its cycle: enough to find the first message that changed.
+/// How much of each leaf is kept in a side file: enough to find the first changed message.
 pub const CHECKSUM_LEN: usize = 8;
 const HASH_LEN_BYTE: u8 = 32;
 const _: () = assert!(HASH_LEN_BYTE as usize == tree::HASH_LEN);
-/// Signals are looked for after this many documents.
+/// Signals are checked after this many documents.
 const BETWEEN_LOOKS: u64 = 1 << 14;
 
 /// Which leaves to hash.
 pub struct Asked {
     pub cycle: i32,
-    /// The tree of the messages before.
+    /// The tree of the preceding messages.
     pub tree: Tree,
     /// The numbers of messages after which the root is wanted, ascending.
     pub marks: Vec<u64>,
     /// The number of messages to stop at.
     pub until: u64,
-    /// The message that the tree proves.
+    /// The message to prove.
     pub proving: Option<u64>,
 }
 
-/// What was hashed.
+/// The result of hashing.
 #[derive(Default)]
 pub struct Hashed {
     pub tree: Tree,
-    /// Of each leaf, its first bytes.
+    /// The first bytes of each leaf.
     pub checksums: Vec<u8>,
-    /// The roots at those marks that were reached.
+    /// The roots at the marks that were reached.
     pub roots: Vec<Hash>,
-    /// Whether the end-of-file marker was.
+    /// Whether the end-of-file marker was reached.
     pub is_ended: bool,
     /// The hash of metadata after the last message.
     pub metadata: Option<Hash>,
-    /// Why the walk ended at damage.
+    /// The damage at which the walk ended.
     pub damage: Option<String>,
-    /// The message that is proven, and the hash of the metadata before it.
+    /// The proven message, and the hash of the metadata before it.
     pub proven: Option<(Vec<u8>, Option<Hash>)>,
     pub appended: Appended,
 }
 
-/// What the checksums that appenders left say about the messages that were hashed.
+/// The result of comparing the hashed messages with the checksums stored by appenders.
 #[derive(Default)]
 pub struct Appended {
     /// How many messages have one.
     pub known: u64,
-    /// The first message that is not what was appended, and whether a page of it was never written.
+    /// The first message that differs from the appended one, and whether a page of it was never
+    /// written.
     pub changed: Option<(u64, bool)>,
-    /// Messages were appended after the last one that is there.
+    /// Whether messages were appended after the last remaining one.
     pub is_cut: bool,
     /// Why the checksums cannot be trusted.
     pub problem: Option<String>,
 }
 
-/// Hashes messages of a cycle; None if there is no file, or it is being made.
+/// Hashes messages of a cycle; None if its file is missing or still being created.
 pub fn hash(queue: &Queue, asked: Asked, may_wait: &mut Detached) -> Result<Option<Hashed>> {
     let Some(view) = queue.view(asked.cycle)? else { return Ok(None) };
     let first_index = queue.roll().to_index(asked.cycle, 0)?;
@@ -104,9 +105,9 @@ struct Walk {
     view: View,
     position: u64,
     first_index: i64,
-    /// What appenders left.
+    /// The checksums stored by appenders.
     checksums: Option<Stored>,
-    /// Of the metadata since the last message, if there is any.
+    /// The hash of metadata since the last message, if there is any.
     metadata: Option<Sha256>,
     found: Hashed,
 }
@@ -175,7 +176,7 @@ impl Walk {
         self.compare(document, number)
     }
 
-    /// Compares a message with the checksum that its appender left.
+    /// Compares a message with the checksum stored by its appender.
     fn compare(&mut self, document: &Document, number: u64) -> Result<()> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
         let found = checksums.record(number)?;
@@ -185,7 +186,7 @@ impl Walk {
         self.found.appended.known += 1;
         let payload = self.view.payload(document);
         let made = record(self.first_index + number.cast_signed(), payload);
-        // An appender may be about to replace the record of a message that was lost.
+        // An appender may be about to replace the record of a lost message.
         if found != made && ![0, made].contains(&checksums.newest(number)?) {
             let is_torn = has_unwritten_page(document.position + HEADER_LEN, payload);
             self.found.appended.changed.get_or_insert((number, is_torn));
@@ -193,19 +194,19 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether appenders left checksums of messages after the last one.
+    /// Checks whether there are checksums of messages after the last one.
     fn look_behind(&mut self) -> Result<()> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
         if checksums.newest(self.found.tree.count())? != 0 {
-            // Unless one was appended since.
+            // False if a message was appended since.
             self.found.appended.is_cut = matches!(self.view.slot(self.position)?, Slot::Waiting(_));
         }
         Ok(())
     }
 }
 
-/// Whether one of a payload's pages is all zeros, as when a power cut came before it was written. The
-/// page of the document's header was written.
+/// Whether one of a payload's pages is all zeros, as if a power cut prevented its write. The page
+/// of the document's header is known to be written.
 fn has_unwritten_page(position: u64, payload: &[u8]) -> bool {
     let page = Pages::here().bytes();
     let beside_header = usize::try_from(position.next_multiple_of(page) - position);

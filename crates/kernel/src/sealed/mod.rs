@@ -1,6 +1,6 @@
 //! Encryption of messages (`docs/encryption.md`), their compression (`docs/compression.md`), their
 //! storage as differences, and proof of their integrity: hashes, and the trees
-//! over them (`docs/integrity.md`); and what connections carry compressed.
+//! over them (`docs/integrity.md`); and compressed streams of connections.
 
 pub mod added_keys;
 pub mod bases;

@@ -1,4 +1,4 @@
-//! Numbers in groups of seven bits, as compressed messages have them (`docs/format.md` §1.13).
+//! Numbers in groups of seven bits, as in compressed messages (`docs/format.md` §1.13).
 
 /// An unsigned number in groups of seven bits, the lowest first.
 pub(super) struct Number([u8; 5], usize);
@@ -22,7 +22,7 @@ impl Number {
     }
 }
 
-/// An unsigned number in groups of seven bits, the lowest first, and what follows.
+/// Parses an unsigned number in groups of seven bits, the lowest first; returns it and the rest.
 pub(super) fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_usize;
     for (at, byte) in bytes.iter().enumerate().take(5) {

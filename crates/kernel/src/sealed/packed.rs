@@ -1,8 +1,9 @@
-//! Compressed messages as they are stored (`docs/format.md` §1.13): one value that holds the payload.
+//! Compressed messages as they are stored (`docs/format.md` §1.13): one value that holds the
+//! payload.
 //!
-//! gzip and lzw are values that Java's library decompresses; by something in their streams, which it
-//! skips, they differ from such a value that a user has written. What Java has no reader for is in a
-//! type of our own.
+//! gzip and lzw values are those that Java's library decompresses; a mark in their streams, which
+//! it skips, distinguishes them from compressed values written by a user. Algorithms that Java
+//! cannot read have a type of our own.
 
 use quire_wire::WireError;
 use quire_wire::compress::{Method as Blob, UNPACKED_MAX};
@@ -13,16 +14,16 @@ use super::difference::{Difference, Kind};
 use super::numbers::number;
 use crate::{Error, Result};
 
-/// What a type prefix begins with, and so each compressed message.
+/// The code of a type prefix, with which each compressed message begins.
 const TYPE: u8 = 0xb6;
 pub(super) const GZIP_TYPE: &[u8] = b"\xb6\x04gzip";
 pub(super) const LZW_TYPE: &[u8] = b"\xb6\x03lzw";
 pub(super) const OWN_TYPE: &[u8] = b"\xb6\x03qz1";
-/// gzip's header, with a time that says whose it is.
+/// gzip's header, with a modification time that marks our messages.
 pub(super) const GZIP_START: &[u8] = b"\x1f\x8b\x08\0Quir\0\xff";
-/// zlib's header, and an empty block, which no encoder begins with.
+/// zlib's header, and an empty block, with which no encoder begins: it marks our messages.
 pub(super) const LZW_START: &[u8] = b"\x78\x9c\0\0\0\xff\xff";
-/// What a zstd frame begins with, which is not stored.
+/// The magic of a zstd frame, which is not stored.
 pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 pub(super) const STORED: u8 = 0;
@@ -32,13 +33,13 @@ pub(super) const ZSTD: u8 = 3;
 pub(super) const DELTA: u8 = 4;
 pub(super) const DEFAULT_ZERO: u8 = 5;
 
-/// The longest payload that is compressed, and that is decompressed.
+/// The longest payload that is compressed or decompressed.
 pub const LONGEST: usize = UNPACKED_MAX;
 
 pub(super) const BLOB: u8 = 0x8a;
-/// What decompresses to more than this many times its length is no message of ours: LZ4 reaches 255.
+/// Messages with a greater compression ratio are refused: LZ4 reaches at most 255.
 const LZ4_MOST: usize = 256;
-/// The same of zstd: a block of 128 KiB takes at least four bytes.
+/// The same for zstd: a block of 128 KiB takes at least four bytes.
 const ZSTD_MOST: u64 = 32 << 10;
 
 /// The stream of a compressed message.
@@ -49,7 +50,7 @@ enum Stream<'a> {
     Own { method: u8, rest: &'a [u8] },
 }
 
-/// Whether a payload begins as a compressed message does: few others do.
+/// Whether a payload begins like a compressed message, as few others do.
 #[inline]
 #[must_use]
 pub fn may_be_packed(stored: &[u8]) -> bool {
@@ -74,7 +75,7 @@ fn stream(stored: &[u8]) -> Option<Stream<'_>> {
     rest.starts_with(LZW_START).then_some(Stream::Lzw(rest))
 }
 
-/// The difference that is stored instead of a message; None if it is stored otherwise.
+/// The difference stored for a message; None if it is not stored as a difference.
 #[must_use]
 pub fn difference(stored: &[u8]) -> Option<Difference<'_>> {
     let Some(Stream::Own { method, rest }) = stream(stored) else { return None };
@@ -88,7 +89,7 @@ pub fn difference(stored: &[u8]) -> Option<Difference<'_>> {
     Some(Difference { kind, distance: *distance, sum: u32::from_le_bytes(*sum), body })
 }
 
-/// The bytes of a blob that is all there is.
+/// The bytes of a blob that takes up the whole input.
 fn blob(bytes: &[u8]) -> Option<&[u8]> {
     let (code, rest) = bytes.split_first()?;
     let width = match code {
@@ -103,7 +104,7 @@ fn blob(bytes: &[u8]) -> Option<&[u8]> {
     (*code == BLOB && length == rest.len()).then_some(content)
 }
 
-/// The payload that a message holds; None if it is not compressed.
+/// The payload in a stored message; None if it is not compressed.
 pub fn unpack(stored: &[u8], index: i64, dictionaries: &Dictionaries) -> Result<Option<Vec<u8>>> {
     let Some(stream) = stream(stored) else { return Ok(None) };
     let found = match stream {

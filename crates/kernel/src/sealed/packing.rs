@@ -1,7 +1,7 @@
 //! Compression of messages before they are appended (`docs/format.md` §1.13).
 //!
-//! A message is compressed where that makes it shorter. One that is not compressed, and looks as if it
-//! were, is wrapped: so what a message holds never depends on how the queue was opened.
+//! A message is compressed if that makes it shorter. An uncompressed message that looks compressed
+//! is wrapped, so its content never depends on how the queue was opened.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::{Error, Result};
 
 /// zstd's own default.
 pub const ZSTD_LEVEL: i32 = 3;
-/// No message shorter than this gets shorter.
+/// Compressing shorter messages never saves anything.
 const SHORTEST: u64 = 16;
-/// A thread keeps no more than this of its buffers.
+/// The most bytes of buffers that a thread keeps.
 const KEPT: usize = 1 << 20;
-/// zlib's header, which is stored with what marks the message.
+/// The length of zlib's header, which is part of the message's mark.
 const ZLIB_HEADER: usize = 2;
 
 /// How messages are compressed.
@@ -40,7 +40,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The one with this name.
+    /// The method with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -61,7 +61,7 @@ pub struct Compression {
     pub dictionary: Option<Arc<Dictionary>>,
 }
 
-/// Calls `then` with the payload as it is stored.
+/// Calls `then` with the payload in its stored form.
 #[inline]
 pub fn packed<T>(
     compression: Option<&Compression>,
@@ -75,11 +75,12 @@ pub fn packed<T>(
     } else {
         None
     };
-    // By one call: much is compiled into it. Most payloads have no head, and so has a packed one.
+    // Only one call site, as much is inlined there. Most payloads have no head, and packed ones
+    // never do.
     then(packed.map_or(payload, Payload::new))
 }
 
-/// The payload as it is stored, if that is another; what it lies in is held until then.
+/// The payload in its stored form, if that differs; `held` keeps its buffer.
 #[cold]
 #[inline(never)]
 fn pack<'h>(
@@ -87,13 +88,13 @@ fn pack<'h>(
     payload: Payload<'_>,
     held: &'h mut Held,
 ) -> Result<Option<&'h [u8]>> {
-    // Taken out meanwhile: what an append waits for may run code that appends, too.
+    // Taken out of the thread's slot: code that runs during a wait of the append may append, too.
     let packing = held.0.insert(PACKING.take().unwrap_or_default());
     let is_packed = packing.pack(compression, payload)?;
     if is_packed { packing.out.written().map(Some).map_err(Error::Wire) } else { Ok(None) }
 }
 
-/// What a thread compresses with, while a payload lies in it; then it is given back.
+/// A thread's compression state while its buffer is in use; returned to the thread on drop.
 struct Held(Option<Box<Packing>>);
 
 impl Drop for Held {
@@ -116,10 +117,10 @@ thread_local! {
     static PACKING: Cell<Option<Box<Packing>>> = const { Cell::new(None) };
 }
 
-/// What a thread compresses with.
+/// A thread's compression state.
 #[derive(Default)]
 struct Packing {
-    /// A payload of several parts.
+    /// The joined parts of a payload.
     joined: Vec<u8>,
     stream: Vec<u8>,
     out: Out,
@@ -130,7 +131,7 @@ struct Packing {
 }
 
 impl Packing {
-    /// Compresses a payload into `out`; false where it is stored as it is.
+    /// Compresses a payload into `out`; false if it is stored as given.
     fn pack(&mut self, compression: Option<&Compression>, payload: Payload<'_>) -> Result<bool> {
         let length = usize::try_from(payload.len()).unwrap_or(usize::MAX);
         if length > LONGEST {
@@ -180,7 +181,7 @@ impl Packing {
             _ => plain.len(),
         };
         if self.stream.len() < room {
-            // Without memory for it, it is stored as it is.
+            // When out of memory, the payload is stored as given.
             self.stream.try_reserve(room - self.stream.len()).ok()?;
             self.stream.resize(room, 0);
         }
@@ -234,7 +235,7 @@ impl Packing {
     }
 }
 
-/// Puts a blob of parts that follow each other.
+/// Puts a blob of consecutive parts.
 pub(super) fn put_blob(out: &mut Out, parts: &[&[u8]]) -> Result<()> {
     let length: usize = parts.iter().map(|it| it.len()).sum();
     writer::put_length(out, length + 1).map_err(Error::Wire)?;
@@ -261,7 +262,7 @@ fn zstd(
 ) -> Option<usize> {
     let context = kept.get_or_insert_with(|| {
         let mut made = CCtx::create();
-        // What fails here is found by the compression.
+        // A failure here will show in the compression.
         let _ = made.set_parameter(CParameter::CompressionLevel(ZSTD_LEVEL));
         made
     });

@@ -1,15 +1,15 @@
-//! A stream of parts that a connection carries compressed: each part is compressed with all before it
-//! in view, and can be read once it is there.
+//! A compressed stream of parts over a connection: each part is compressed in the context of all
+//! earlier ones, and can be decompressed as soon as it arrives.
 
 use zstd::stream::raw::{Decoder, Encoder, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::{CParameter, DParameter};
 
 use crate::{Error, Result};
 
-/// How far back, as a power of two, a part refers to others: what each side keeps.
+/// How far back parts refer to earlier ones, as a power of two: the window that each side keeps.
 const WINDOW_LOG: u32 = 21;
 const LEVEL: i32 = 3;
-/// How much is made at a time.
+/// The size of output steps.
 const STEP: usize = 64 << 10;
 
 /// Compresses the parts of a stream.
@@ -23,7 +23,7 @@ impl Compressing {
         Ok(Self(encoder))
     }
 
-    /// The next part, compressed.
+    /// Compresses the next part.
     pub fn compress(&mut self, part: &[u8]) -> Result<Vec<u8>> {
         let (mut made, mut input) = (Vec::new(), InBuffer::around(part));
         while input.pos() < part.len() {
@@ -45,8 +45,8 @@ impl Decompressing {
         Ok(Self(decoder))
     }
 
-    /// The next part, which has `length` bytes; an error if it has another number of them, whatever
-    /// it would be decompressed to.
+    /// Decompresses the next part, which must have `length` bytes; otherwise an error, before
+    /// decompressing more.
     pub fn decompress(&mut self, stored: &[u8], length: usize) -> Result<Vec<u8>> {
         let (mut made, mut input) = (Vec::new(), InBuffer::around(stored));
         loop {
@@ -68,7 +68,7 @@ impl Decompressing {
     }
 }
 
-/// Has more bytes be made, after those that were made before.
+/// Runs one step, whose output is appended to `made`.
 fn step<T>(
     made: &mut Vec<u8>,
     way: impl FnOnce(&mut OutBuffer<'_, [u8]>) -> std::io::Result<T>,

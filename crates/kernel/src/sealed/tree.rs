@@ -1,7 +1,7 @@
-//! Merkle trees as RFC 9162 has them (§2.1): SHA-256, with a byte in front by which a leaf differs from a
-//! node, so that no node can be taken for a message.
+//! Merkle trees as RFC 9162 has them (§2.1): SHA-256, with a prefix byte that distinguishes leaves
+//! from nodes, so that no node can be taken for a message.
 //!
-//! The tree grows by appending. Its roots of perfect subtrees, the peaks, are all that is kept: at
+//! The tree grows by appending. Only the roots of its perfect subtrees, the peaks, are kept: at
 //! most 64 hashes.
 
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ pub type Hash = [u8; HASH_LEN];
 const LEAF: u8 = 0;
 const NODE: u8 = 1;
 
-/// The hash of a leaf, of parts that follow each other.
+/// The hash of a leaf of consecutive parts.
 #[must_use]
 pub fn leaf(parts: &[&[u8]]) -> Hash {
     let mut hasher = Sha256::new_with_prefix([LEAF]);
@@ -39,24 +39,24 @@ pub struct Tree {
     proof: Option<Proof>,
 }
 
-/// The way from one leaf up.
+/// The path from one leaf up.
 #[derive(Clone)]
 struct Proof {
     leaf: u64,
-    /// Which peak is above the leaf, once it is there.
+    /// Which peak is above the leaf, once that is appended.
     under: Option<usize>,
     path: Vec<Hash>,
 }
 
 impl Tree {
-    /// One that proves a leaf, by its number.
+    /// A tree that proves the leaf of this number.
     #[must_use]
     pub fn proving(leaf: u64) -> Self {
         let proof = Some(Proof { leaf, under: None, path: Vec::new() });
         Self { proof, ..Self::default() }
     }
 
-    /// One that goes on where another had this many leaves and these peaks; None if no tree has.
+    /// A tree that continues one with this many leaves and these peaks; None if that is impossible.
     #[must_use]
     pub fn resumed(count: u64, peaks: Vec<Hash>) -> Option<Self> {
         let fits = peaks.len() == count.count_ones() as usize;
@@ -98,7 +98,7 @@ impl Tree {
         self.count += 1;
     }
 
-    /// The root: that of no leaves is the hash of nothing.
+    /// The root. Without leaves it is the hash of nothing.
     #[must_use]
     pub fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
@@ -106,7 +106,7 @@ impl Tree {
         peaks.fold(*last, |right, left| node(left, &right))
     }
 
-    /// The siblings of the way from the leaf to the root, from the leaf up; None without the leaf.
+    /// The siblings on the path from the leaf up to the root; None if the leaf is not appended yet.
     #[must_use]
     pub fn path(&self) -> Option<Vec<Hash>> {
         let proof = self.proof.as_ref()?;

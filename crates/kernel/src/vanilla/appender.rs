@@ -12,26 +12,26 @@ use crate::os::handles::Handle;
 use crate::os::{files, process};
 use crate::{Error, Result};
 
-/// A message to append: its parts follow one another.
+/// A message to append, in consecutive parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record<'a> {
-    /// First part.
+    /// The consecutive parts.
     pub parts: [&'a [u8]; 2],
-    /// What room it needs.
+    /// The room it needs.
     pub room: Room,
-    /// Return when the message is on the medium.
+    /// Whether to return only when the message is on the medium.
     pub synchronous: bool,
 }
 
 /// Writes messages at the end of a queue.
 pub struct VanillaAppender {
     queue: Arc<VanillaQueue>,
-    /// None: that of the thread which begins a cycle, as in Java. Two writers with one thread id share
-    /// no file, but Java's do not look for others.
+    /// The thread id; None: that of the thread that begins a cycle, as in Java. Quire writers with
+    /// the same thread id share no file, but Java's do not check for others.
     tid: Option<u32>,
     state: SharedState<State>,
     is_closed: AtomicBool,
-    /// The longest message of the present cycle; any before there is one.
+    /// The longest message of the current cycle; unlimited before there is one.
     longest: AtomicU64,
 }
 
@@ -44,11 +44,11 @@ impl Handle for VanillaAppender {
 #[derive(Default)]
 struct State {
     writer: Option<CycleWriter>,
-    /// When its cycle is.
+    /// The times of its cycle.
     times: Range<i64>,
-    /// Cycles that were left since the last sync, and when.
+    /// Cycles that were left since the last sync, and when they were.
     left: Vec<(Instant, Unsynced)>,
-    /// The system reports once that it could not write something.
+    /// Whether a sync has failed: the system reports a failed write only once.
     has_sync_failed: bool,
     last: Option<i64>,
 }
@@ -64,7 +64,7 @@ impl State {
 }
 
 impl VanillaAppender {
-    /// Opens nothing yet. `tid` is the thread id in the names of its files.
+    /// Opens no file yet. `tid` is the thread id in the names of its files.
     pub fn new(queue: Arc<VanillaQueue>, tid: Option<u32>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         if queue.options().read_only {
@@ -85,7 +85,7 @@ impl VanillaAppender {
         &self.queue
     }
 
-    /// Appends a message in the cycle of `now_ms`, the clock's where none is given.
+    /// Appends a message in the cycle of `now_ms`, by default the clock's time.
     pub fn append(
         &self,
         may_wait: &Detached,
@@ -96,8 +96,8 @@ impl VanillaAppender {
         self.append_in(&mut state, self.now(now_ms), record)
     }
 
-    /// As [`Self::append`], unless that may wait: for another thread of this appender, for the files of
-    /// another cycle, or for the medium.
+    /// Like [`Self::append`]; None if that may wait: for another thread of this appender, for the
+    /// files of another cycle, or for the medium.
     #[inline]
     pub fn try_append(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<Option<i64>> {
         if record.synchronous || self.queue.options().synchronous {
@@ -113,7 +113,8 @@ impl VanillaAppender {
         self.append_in(&mut state, now_ms, record).map(Some)
     }
 
-    /// Appends `count` messages in the cycle of now; the last index. Those before one that fails stay.
+    /// Appends `count` messages in the current cycle; returns the last index. Messages before a
+    /// failed one stay.
     pub fn append_all<'a>(
         &self,
         may_wait: &Detached,
@@ -151,7 +152,7 @@ impl VanillaAppender {
         let is_gone = appended.is_err() && matches!(writer.is_present(), Ok(false));
         let cycle = writer.cycle;
         if is_gone {
-            state.writer = None; // the next append makes the cycle again
+            state.writer = None; // the next append creates the cycle again
         }
         let index = self.queue.index_of(cycle, appended?)?;
         state.last = Some(index);
@@ -175,7 +176,8 @@ impl VanillaAppender {
 
     fn open_cycle(&self, cycle: i32, layout: Layout) -> Result<CycleWriter> {
         let bits = layout.packing.tid_bits;
-        // Of a queue from elsewhere, entries may have too few bits for it: the greatest that fits.
+        // Entries of a queue from another machine may have too few bits for it: use the greatest
+        // that fits.
         let tid = self.tid.unwrap_or_else(|| process::system_thread_id().min((1 << bits) - 1));
         if tid >> bits != 0 {
             let what = "the thread id needs more bits than entries have for it";
@@ -186,7 +188,7 @@ impl VanillaAppender {
         CycleWriter::open(cycle, self.queue.path(), &name, layout, tid, options.file_mode)
     }
 
-    /// An error for a message that no data file of the present cycle has room for.
+    /// An error for a message that does not fit a data file of the current cycle.
     pub fn check_fits(&self, length: u64) -> Result<()> {
         self.queue.check_open("appender")?;
         self.check_open()?;
@@ -213,7 +215,7 @@ impl VanillaAppender {
         synced
     }
 
-    /// Ends the use of the appender.
+    /// Closes the appender.
     pub fn close(&self, may_wait: &Detached) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock(may_wait).writer = None;
@@ -231,7 +233,7 @@ impl VanillaAppender {
         self.check_open().map(|()| state)
     }
 
-    /// To be asked with the state locked: closing sets the flag and then waits for the state.
+    /// Called with the state locked: closing sets the flag and then waits for the state.
     #[inline]
     fn check_open(&self) -> Result<()> {
         if self.is_closed() {

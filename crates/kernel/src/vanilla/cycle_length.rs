@@ -1,9 +1,9 @@
-//! How long the cycles of a queue are.
+//! The cycle length of a queue.
 //!
-//! Directories have the names of days where cycles are days, and where they are weeks. Where names do
-//! not show it, Quire keeps the length of a queue that it makes, or that is named, in `.cycle-length`, which
-//! Java skips. Without it, directories that all begin a week may be of either: nothing is appended
-//! before the caller says which it is.
+//! Directories are named by days both for daily and for weekly cycles. If names do not show the
+//! length, Quire stores it in `.cycle-length`, which Java skips, when it creates the queue or the
+//! caller names the length. Without that file, directories that all begin a week are ambiguous:
+//! nothing is appended until the caller names the length.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// The file of the length.
+/// The name of the file that stores the length.
 pub const NAME: &str = ".cycle-length";
-/// Bytes of it.
+/// The length of that file in bytes.
 pub const LENGTH: usize = 64;
 const KEY: &str = "cycle_length_ms=";
 /// Days of the longest cycle whose directories are named by days.
@@ -33,14 +33,14 @@ pub struct Cycles {
     pub format: CycleFormat,
     /// How indexes are split.
     pub split: IndexSplit,
-    /// Only the names of the directories say how long they are.
+    /// Whether their length is only guessed from the names of directories.
     is_guessed: bool,
-    /// The length is to be kept, for others to know.
+    /// Whether the length is to be stored, for other processes.
     is_kept: AtomicBool,
 }
 
 impl Cycles {
-    /// By what was asked for, what was kept, and the names of the directories.
+    /// The cycles by the options, the stored length, and the names of directories.
     pub fn of(path: &Path, options: &VanillaOptions) -> Result<Self> {
         let is_named = options.roll_cycle.is_some() && options.cycle_format.is_some();
         let guess = if is_named { None } else { listing::guess_pattern(path)? };
@@ -86,8 +86,8 @@ impl Cycles {
         })
     }
 
-    /// An error where the directories may be those of weeks, and a message of this cycle would go
-    /// into another one than it would then.
+    /// An error if the directories may be those of weekly cycles, and a message of this cycle would
+    /// then belong into another directory.
     pub fn check(&self, path: &Path, listing: &Listing, cycle: i32) -> Result<()> {
         if !self.is_guessed {
             return Ok(());
@@ -99,7 +99,7 @@ impl Cycles {
         Err(Error::CycleLengthUnknown { cycles: cycles.len(), path: path.to_path_buf() })
     }
 
-    /// Keeps the length of a queue that is made, or whose length was said.
+    /// Stores the length of a new queue, or one whose length was given.
     pub fn keep(&self, path: &Path, file_mode: u32) -> Result<()> {
         if !self.is_kept.load(Ordering::Acquire) {
             store(path, self.format.length_ms(), file_mode)?;
@@ -109,7 +109,7 @@ impl Cycles {
     }
 }
 
-/// Whether the length is that of the names, and theirs is the only one.
+/// Whether the names determine the length, and it is this one.
 fn names_show_length(format: &CycleFormat) -> bool {
     let guess = format.name(0).and_then(|name| cycle::guess(&name));
     let length_ms = guess.map(|guess| guess.named.length_ms);
@@ -126,7 +126,8 @@ fn mismatch(path: &Path, asked: &str, found: &str) -> Error {
     Error::RollCycleMismatch { asked, found, path: path.to_path_buf() }
 }
 
-/// Whether every directory begins a cycle of this length: otherwise the file is of other ones.
+/// Whether every directory begins a cycle of this length: otherwise the file belongs to other
+/// directories.
 fn fits(path: &Path, format: &CycleFormat, length_ms: i64) -> bool {
     let shortest = format.length_ms().min(length_ms).min(DAY_MS);
     let Ok(days) = CycleFormat::new(format.pattern(), shortest, format.zone().clone()) else {
@@ -140,7 +141,7 @@ fn path_of(path: &Path) -> PathBuf {
     path.join(NAME)
 }
 
-/// The length that is kept; none where the file says none, or is somebody else's.
+/// The stored length; None if the file has none, or is not Quire's.
 fn load(path: &Path) -> Result<Option<i64>> {
     let name = path_of(path);
     let Some(file) = files::open(&name, Access { write: false, create_mode: None })? else {
@@ -154,14 +155,14 @@ fn load(path: &Path) -> Result<Option<i64>> {
     Ok(length.filter(|length| *length > 0))
 }
 
-/// In place: of a file of this length no half is stored.
+/// Stored in place: a write of this length is not torn.
 fn store(path: &Path, length_ms: i64, file_mode: u32) -> Result<()> {
     let name = path_of(path);
     let access = Access { write: true, create_mode: Some(file_mode) };
     let file = files::open(&name, access)?.ok_or_else(|| Error::gone("cannot make", &name))?;
     let found = fault::call!("vanilla.cycle-length.stat", file.metadata());
     if found.map_err(|e| Error::io("cannot look at", &name, e))?.nlink() > 1 {
-        return Ok(()); // with a second name it is somebody else's file
+        return Ok(()); // with a second name it is not Quire's file
     }
     let text = format!("{:<width$}\n", format!("{KEY}{length_ms}"), width = LENGTH - 1);
     let written = fault::call!("vanilla.cycle-length.write", file.write_all_at(text.as_bytes(), 0));

@@ -1,4 +1,4 @@
-//! The bytes of one message: its record, and the entry that names it.
+//! The bytes of one message: its record, and the entry that points to it.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub fn explain(queue: &VanillaQueue, index: i64) -> Result<Option<Explained>> {
     Ok(Some(Explained { file, parts }))
 }
 
-/// The length word, the payload, and what follows them.
+/// The length word, the payload, and the padding after them.
 fn record_parts(block: &mut Block, start: u64, length: u64) -> Result<Vec<Part>> {
     let header = start - record::HEADER;
     let word = block.word32(header)?.to_le_bytes();

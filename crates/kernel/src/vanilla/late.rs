@@ -1,5 +1,5 @@
-//! Earlier cycles that a slow writer may still append to: those that were left, and those that were
-//! passed because they were empty or had no directory.
+//! Earlier cycles that a slow writer may still append to: cycles that the tailer has left, and
+//! cycles it skipped because they were empty or had no directory.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -10,17 +10,17 @@ use super::place::{Place, place_at};
 use super::queue::{VanillaQueue, end_of};
 use crate::Result;
 
-/// Cycles of a pattern with subdirectories that are looked for one by one.
+/// The most cycles that are looked up one by one, for a pattern with subdirectories.
 const MOST_PROBED: i32 = 64;
-/// Cycles whose end is looked for at once: clocks that are set by hand may be far back.
+/// The most cycles to watch, as manual clocks may lie far back.
 const MOST_WATCHED: usize = 64;
 
-/// The cycles before the present one that are looked at for some time.
+/// The cycles before the current one that are watched for some time.
 #[derive(Default)]
 pub struct LateCycles {
     /// In the order in which they were left or found.
     places: Vec<Late>,
-    /// Where no cycle had a message, in ascending order.
+    /// Ranges of cycles that had no message, in ascending order.
     passed: Vec<Passed>,
 }
 
@@ -35,14 +35,14 @@ struct Passed {
     until: Instant,
 }
 
-/// What [`LateCycles::return_to`] goes back to.
+/// The places to which [`LateCycles::return_to`] goes back.
 pub struct LateMark {
     places: Vec<(i32, u64)>,
     passed: Vec<Passed>,
 }
 
 impl LateCycles {
-    /// The late cycles of a named tailer that resumes in the cycle `present`.
+    /// The late cycles of a named tailer that resumes in cycle `present`.
     pub fn resumed(queue: &VanillaQueue, kept: &Kept, present: i32) -> Result<Self> {
         let until = Instant::now() + queue.options().linger;
         let mut late = Self::default();
@@ -59,13 +59,13 @@ impl LateCycles {
         Ok(late)
     }
 
-    /// Whether there is none.
+    /// Whether no cycle is watched.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty() && self.passed.is_empty()
     }
 
-    /// Looks at no cycle any more.
+    /// Stops watching all cycles.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -78,7 +78,7 @@ impl LateCycles {
 
     /// The next message of one of the cycles, and the number of its place.
     pub fn find(&mut self, queue: &VanillaQueue) -> Result<Option<(Message, Option<usize>)>> {
-        // Before the looks: what came in time is found by one of them.
+        // Taken before the checks, so that messages appended in time are found by one of them.
         let now = Instant::now();
         self.look_for_directories(queue)?;
         for (number, late) in self.places.iter_mut().enumerate() {
@@ -91,7 +91,8 @@ impl LateCycles {
         Ok(None)
     }
 
-    /// Leaves the cycle of a place for one with a message, and notes all between that ended lately.
+    /// Leaves the cycle of a place for one with a message, and notes all cycles between that ended
+    /// recently.
     pub fn leave(&mut self, queue: &VanillaQueue, left: Option<Place>, next: i32) {
         let until = Instant::now() + queue.options().linger;
         let floor = floor_of(queue);
@@ -102,8 +103,9 @@ impl LateCycles {
         self.pass(from.max(floor)..next, until);
     }
 
-    /// Has what is appended from now on to cycles before `present` be delivered. `known` are the
-    /// indexes of the last messages that the reader has of some of them: it lacks all cycles between.
+    /// Makes later appends to cycles before `present` be delivered. `known` are the indexes of the
+    /// last messages that the reader has in some of these cycles; it has none of the cycles
+    /// between.
     pub fn watch(&mut self, queue: &VanillaQueue, present: i32, known: &[i64]) -> Result<()> {
         let known: Vec<_> = known.iter().filter_map(|index| queue.split().split(*index)).collect();
         let complete_from = known.iter().map(|(cycle, _)| *cycle).min().unwrap_or(present);
@@ -138,7 +140,7 @@ impl LateCycles {
         }
     }
 
-    /// Finds cycles that have got their directory since they were passed.
+    /// Finds cycles whose directory was created since they were skipped.
     fn look_for_directories(&mut self, queue: &VanillaQueue) -> Result<()> {
         for Passed { cycles, until } in &self.passed {
             let mut from = cycles.start.saturating_sub(1);
@@ -155,7 +157,7 @@ impl LateCycles {
         Ok(())
     }
 
-    /// What a named tailer keeps of them.
+    /// The state to store for a named tailer.
     pub fn kept(&self, queue: &VanillaQueue, next: Option<i64>) -> Result<Kept> {
         let mut kept = Kept::new(next);
         let mut read: Vec<_> =
@@ -166,7 +168,7 @@ impl LateCycles {
         for place in &read {
             kept.add_late(queue.index_of(place.reader.cycle(), place.sequence)?);
         }
-        // What was delivered of cycles before these is known no more: they are not looked at again.
+        // How much was delivered of earlier cycles is no longer known: they are not watched again.
         let floor = match read.last() {
             Some(oldest) if !is_whole => Some(oldest.reader.cycle()),
             _ => self.passed.iter().map(|passed| passed.cycles.start).min(),
@@ -177,13 +179,13 @@ impl LateCycles {
         Ok(kept)
     }
 
-    /// Where they are, for [`LateCycles::return_to`].
+    /// Their places, for [`LateCycles::return_to`].
     pub fn mark(&self) -> LateMark {
         let at = |late: &Late| (late.place.reader.cycle(), late.place.sequence);
         LateMark { places: self.places.iter().map(at).collect(), passed: self.passed.clone() }
     }
 
-    /// Goes back to places: what was delivered since is delivered again.
+    /// Goes back to places: messages delivered since are delivered again.
     pub fn return_to(&mut self, queue: &VanillaQueue, mark: &LateMark) -> Result<()> {
         let until = Instant::now() + queue.options().linger;
         self.places.clear();
@@ -197,11 +199,11 @@ impl LateCycles {
     }
 }
 
-/// The first cycle that ended so lately that a slow writer may still append to it.
+/// The first cycle that ended recently enough that a slow writer may still append to it.
 fn floor_of(queue: &VanillaQueue) -> i32 {
     let options = queue.options();
     let linger_ms = i64::try_from(options.linger.as_millis()).unwrap_or(i64::MAX);
-    // A cycle that ended at this very time is over it: its last millisecond was the one before.
+    // A cycle that ends at `since` is excluded: its last millisecond is the one before.
     let since = options.clock.now_ms().saturating_sub(linger_ms).max(0);
     queue.format().cycle_at(since).unwrap_or(i32::MAX)
 }
@@ -212,7 +214,7 @@ fn next_directory(queue: &VanillaQueue, from: i32, end: i32) -> Result<Option<i3
     if listing.is_flat() {
         return Ok(listing.after(from)?.filter(|cycle| *cycle < end));
     }
-    // The times of the directories above do not change when one is made within another.
+    // Creating a directory within another does not change the times of the directories above.
     for cycle in from.saturating_add(1).max(end.saturating_sub(MOST_PROBED))..end {
         if queue.reader(cycle)?.is_some() {
             return Ok(Some(cycle));

@@ -5,8 +5,8 @@ use super::format::entry::Location;
 use crate::Result;
 use crate::memory::window::Region;
 
-/// A message where it lies in its data file. Other consumers may change claim words and locks in it,
-/// so it is copied.
+/// A message in place in its data file. Other consumers may change claim words and locks in it, so
+/// its bytes are copied.
 #[derive(Clone)]
 pub struct Message {
     /// Its index.
@@ -48,7 +48,8 @@ impl Message {
         self.region.address_of(self.at.position, self.length)
     }
 
-    /// A word as it is now, load-acquire where it lies at a multiple of 4 in its file; None outside.
+    /// A word as it is now, load-acquire if it lies at a multiple of 4 in its file; None if out of
+    /// bounds.
     #[must_use]
     pub fn load32(&self, offset: u64) -> Option<u32> {
         offset.checked_add(4).filter(|end| *end <= self.length)?;

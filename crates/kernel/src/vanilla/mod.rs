@@ -1,9 +1,11 @@
 //! Vanilla Chronicle: the directories that Java Chronicle 3.x writes (`docs/vanilla.md`).
 //!
-//! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
+//! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads
+//!   from it;
 //! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
-//! - `verify` compares entries with records, `snapshot` lists what a copy holds, `explain` shows a message; [`format`] says where every byte is.
+//! - `verify` compares entries with records, `snapshot` lists the content of a copy, `explain`
+//!   shows a message; [`format`] says where every byte is.
 
 #[cfg(not(loom))]
 mod appender;

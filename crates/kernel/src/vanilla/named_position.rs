@@ -7,7 +7,7 @@
 //! | 16 | index of the next message of the cycle before, where a slow writer may still append; -1: none |
 //! | 24 | process id of the tailer that has the lock of the file |
 //! | 32 | epoch milliseconds of when it took it |
-//! | 40 | index of the first message of the first cycle that was passed without a message and is still looked at; 0: none |
+//! | 40 | index of the first message of the first cycle skipped as empty and still watched; 0: none |
 //! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
 use std::fs::File;
@@ -38,12 +38,12 @@ const LONGEST_NAME: usize = 100;
 /// A position that is kept under a name.
 pub struct NamedPosition {
     block: Block,
-    /// None where it is shared.
+    /// The file's lock; None if shared.
     _held: Option<LockedFile>,
 }
 
 impl NamedPosition {
-    /// Opens the file, made when it is missing, and takes its lock unless it is `shared`.
+    /// Opens the file, created if missing, and takes its lock unless `shared`.
     pub fn open(
         base: &Path,
         name: &str,
@@ -52,7 +52,7 @@ impl NamedPosition {
         may_wait: &Detached,
     ) -> Result<Self> {
         let path = path_of(base, name)?;
-        // By a description of its own, which forked children give up: mappings would keep it.
+        // Locked by another description, which forked children give up: mappings would keep it.
         let held = if shared {
             None
         } else {
@@ -83,12 +83,13 @@ impl NamedPosition {
         Ok(Self { block, _held: held })
     }
 
-    /// What was stored last.
+    /// The stored position.
     pub fn load(&self) -> Kept {
         Kept::of(|at| Ok(self.block.region().load_acquire(at))).unwrap_or_default()
     }
 
-    /// Stores a position. Earlier cycles come first: a crash in between has a message read again.
+    /// Stores a position. Earlier cycles are stored first: after a crash in between a message is
+    /// read again.
     pub fn store(&self, kept: &Kept) {
         let region = self.block.region();
         let word = |value: Option<i64>| value.unwrap_or(-1).cast_unsigned();
@@ -107,14 +108,14 @@ impl NamedPosition {
     }
 }
 
-/// A position, with what is still needed of earlier cycles.
+/// A position, with those still needed in earlier cycles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     /// The index of the next message; None: the first.
     next: Option<i64>,
     /// Next indexes of earlier cycles to which slow writers may append, the latest first.
     late: [Option<i64>; Kept::MOST_LATE],
-    /// From this cycle on, those that have no index here had no message.
+    /// From this cycle on, cycles without an index here had no message.
     floor: Option<i64>,
 }
 
@@ -146,14 +147,14 @@ impl Kept {
         self.late.into_iter().flatten()
     }
 
-    /// Adds a cycle before those that were added.
+    /// Adds a cycle that precedes all cycles added before.
     pub fn add_late(&mut self, index: i64) {
         if let Some(free) = self.late.iter_mut().find(|it| it.is_none()) {
             *free = Some(index);
         }
     }
 
-    /// An index of the first cycle of those without an index that may still get messages.
+    /// An index of the first cycle without an index that may still get messages.
     pub const fn floor(&self) -> Option<i64> {
         self.floor
     }
@@ -179,7 +180,7 @@ pub fn stored(base: &Path) -> Result<Vec<(String, Kept)>> {
     Ok(found)
 }
 
-/// The position of a file that others may be using.
+/// The position in a file that other processes may be using.
 fn kept_in(block: &mut Block) -> Result<Kept> {
     let magic = block.word64(0)?;
     if magic == 0 {
@@ -208,7 +209,7 @@ fn in_use(block: &mut Block, name: &str) -> Result<Error> {
     Ok(Error::TailerInUse { tailer, pid, since_s: since_ms / 1000, since, path })
 }
 
-/// Letters and digits stand for themselves, other bytes for their two hexadecimal digits.
+/// The path for a name: letters and digits are kept, other bytes become two hexadecimal digits.
 fn path_of(base: &Path, name: &str) -> Result<PathBuf> {
     use std::fmt::Write;
     if name.is_empty() || name.len() > LONGEST_NAME {
@@ -228,7 +229,7 @@ fn path_of(base: &Path, name: &str) -> Result<PathBuf> {
     Ok(base.join(file))
 }
 
-/// The tailer's name that a file's name stands for.
+/// The tailer's name encoded in a file's name.
 fn name_of(file: &str) -> Option<String> {
     let mut rest = file.strip_prefix(PREFIX)?.bytes();
     let mut name = Vec::new();

@@ -13,17 +13,18 @@ use crate::{Error, Result};
 pub enum Consumption {
     /// Every reader gets every message.
     Topic,
-    /// Readers claim messages: one gets each. Every message begins with a claim word.
+    /// Readers claim messages, each of which goes to one reader. Every message begins with a claim
+    /// word.
     Queue,
 }
 
-/// How to open a Vanilla Chronicle. What files show may be left out.
+/// How to open a Vanilla Chronicle. Options that the files show may be omitted.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent switches, as the opener names them
 pub struct VanillaOptions {
     /// Change no byte of the directory.
     pub read_only: bool,
-    /// Make the directory when it is missing.
+    /// Create the directory if missing.
     pub create: bool,
     /// Chooses the cycle.
     pub clock: Clock,
@@ -39,11 +40,11 @@ pub struct VanillaOptions {
     pub zone: Option<TimeZone>,
     /// Block sizes and thread-id bits.
     pub layout: Asked,
-    /// Every append returns when its message is on the medium.
+    /// Every append returns only when its message is on the medium.
     pub synchronous: bool,
     /// The receivers of a message.
     pub consumption: Consumption,
-    /// How long entries of the cycle before are looked for.
+    /// How long the preceding cycle is checked for late entries.
     pub linger: Duration,
     /// Permission bits of files.
     pub file_mode: u32,
@@ -73,7 +74,7 @@ impl Default for VanillaOptions {
 }
 
 impl VanillaOptions {
-    /// Refuses numbers that no queue can have.
+    /// An error for numbers that no queue can have.
     pub fn check(&self) -> Result<()> {
         if let Some(name) = self.roll_cycle.as_deref().filter(|name| cycle::by_name(name).is_none())
         {

@@ -1,4 +1,4 @@
-//! A place in a cycle that is read.
+//! A tailer's place in the cycle being read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::chronicle::read::missing::OnMissing;
 use crate::error::Raised;
 use crate::{Error, Result, warnings};
 
-/// What became of the next message of a cycle.
+/// The result of offering the next message of a cycle.
 pub enum Passed {
     /// The cycle has no further message yet.
     Nothing,
@@ -19,7 +19,7 @@ pub enum Passed {
     Taken(i64),
 }
 
-/// Where the next message of a cycle is.
+/// The place of the next message of a cycle.
 pub struct Place {
     /// The cycle.
     pub reader: CycleReader,
@@ -41,7 +41,8 @@ impl Place {
         Ok(Some(Message { index, cycle, at, region: Arc::clone(region), length }))
     }
 
-    /// Hands a copy of the next message of the cycle to `each`: its index if `each` took it.
+    /// Calls `each` with a copy of the next message of the cycle; returns its index if `each` took
+    /// it.
     #[inline]
     pub fn pass(
         &mut self,
@@ -60,7 +61,7 @@ impl Place {
         Ok(Passed::Taken(index))
     }
 
-    /// Has the message at this place be the next one to read backward.
+    /// Makes the message at this place the next one to read backward.
     pub fn turn_back(&mut self) -> Result<()> {
         self.sequence += u64::from(self.reader.entry(self.sequence)? != 0);
         Ok(())
@@ -87,13 +88,13 @@ pub fn place_at(queue: &VanillaQueue, index: i64) -> Result<Option<Place>> {
     Ok(queue.reader(cycle)?.map(|reader| Place { reader, sequence }))
 }
 
-/// Whether a place is where the next message of its cycle will be.
+/// Whether a place is the end of its cycle.
 pub fn end_is(place: &mut Place) -> Result<bool> {
     let before = place.sequence.checked_sub(1);
     before.map_or(Ok(true), |before| Ok(place.reader.entry(before)? != 0))
 }
 
-/// Where a named tailer goes on whose cycle was deleted.
+/// Where a named tailer continues if its cycle was deleted.
 pub fn place_after_loss(
     queue: &VanillaQueue,
     name: &str,

@@ -39,13 +39,13 @@ pub struct VanillaQueue {
     listing: Listing,
     is_closed: AtomicBool,
     generation: u32,
-    /// The one used last at the end.
+    /// The most recently used last.
     writable: Mutex<Vec<Writable>>,
     pub(super) handles: Handles,
 }
 
 impl VanillaQueue {
-    /// Opens a directory, which is made if that is allowed.
+    /// Opens a directory, created if missing and allowed.
     pub fn open(path: &Path, options: VanillaOptions) -> Result<Self> {
         options.check()?;
         paths::check_local(path)?;
@@ -110,7 +110,7 @@ impl VanillaQueue {
         self.cycles.split
     }
 
-    /// To be asked before a cycle is appended to.
+    /// Checks that must pass before a cycle is appended to.
     pub(super) fn check_cycle(&self, cycle: i32) -> Result<()> {
         self.cycles.check(&self.path, &self.listing, cycle)?;
         self.cycles.keep(&self.path, self.options.file_mode)
@@ -120,12 +120,12 @@ impl VanillaQueue {
         &self.listing
     }
 
-    /// Closes the queue and its handles, with their files. A named tailer is given back where it
-    /// stored its position last.
+    /// Closes the queue and its handles, with their files. A named tailer keeps its last stored
+    /// position.
     pub fn close(&self, may_wait: &Detached) {
         let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
         if was_closed || self.generation != process::generation() {
-            return; // a child's handles may be locked by threads which are not there
+            return; // a child's handles may be locked by threads that do not exist there
         }
         self.handles.close(may_wait);
         self.writable.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -137,7 +137,7 @@ impl VanillaQueue {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// An error once `what`, the queue or a handle of it, cannot be used.
+    /// An error if `what`, the queue or one of its handles, can no longer be used.
     #[inline]
     pub fn check_open(&self, what: &'static str) -> Result<()> {
         if self.generation != process::generation() {
@@ -146,7 +146,7 @@ impl VanillaQueue {
         if self.is_closed() { Err(Error::closed(what, &self.path)) } else { Ok(()) }
     }
 
-    /// The cycle of a time, the clock's where none is given.
+    /// The cycle of a time, by default the clock's.
     pub fn cycle_at(&self, now_ms: Option<i64>) -> Result<i32> {
         let now_ms = now_ms.unwrap_or_else(|| self.options.clock.now_ms());
         self.cycles.format.cycle_at(now_ms).ok_or_else(|| {
@@ -154,7 +154,7 @@ impl VanillaQueue {
         })
     }
 
-    /// The directory of a cycle, there or not.
+    /// The path of a cycle's directory, which need not exist.
     pub fn directory_of(&self, cycle: i32) -> Result<PathBuf> {
         Ok(self.path.join(self.name_of(cycle)?))
     }
@@ -273,7 +273,7 @@ impl VanillaQueue {
         Ok(count)
     }
 
-    /// Makes lost or damaged indexes again from the data files; what was done to each cycle.
+    /// Rebuilds lost or damaged indexes from the data files; returns the result for each cycle.
     pub fn rebuild_index(&self) -> Result<Vec<(i32, Rebuilt)>> {
         if self.options.read_only {
             let path = self.path.clone();
@@ -300,8 +300,8 @@ impl VanillaQueue {
         Ok(report)
     }
 
-    /// What a copy of the queue holds. The latest cycle is looked at first: so no message is missing
-    /// that was appended before one of a later cycle in the copy.
+    /// The content of a copy of the queue. The latest cycle is read first, so that the copy has
+    /// every message appended before those it has of later cycles.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.check_open("queue")?;
         let mut snapshot = Snapshot::default();
@@ -318,14 +318,15 @@ impl VanillaQueue {
         Ok(snapshot)
     }
 
-    /// The layout to write a cycle with: that of its files, of others, or of this machine's Java.
+    /// The layout for writing a cycle: that of its files, of other cycles, or of Java on this
+    /// machine.
     pub(super) fn layout_for(&self, cycle: i32) -> Result<Layout> {
         let asked = self.options.layout;
         if let Some(mut reader) = self.reader(cycle)? {
             if let Some(found) = reader.layout_of_any()? {
                 return self.checked(found, reader.directory());
             }
-            // Other messages would take the places of those whose entries are gone.
+            // New messages would take the places of messages whose entries are lost.
             reader.check_index_is_there()?;
         }
         let newest = self.listing.before(cycle)?;
@@ -342,7 +343,7 @@ impl VanillaQueue {
         detect::default_layout(asked)
     }
 
-    /// What was asked for must fit the files as well as anything does.
+    /// An error if another layout fits the files better than the requested one.
     fn checked(&self, found: Layout, directory: &Path) -> Result<Layout> {
         let Some(mut sample) = Sample::of(directory)? else { return Ok(found) };
         let by_asked = sample.fit(self.options.layout)?;
@@ -357,8 +358,8 @@ impl VanillaQueue {
         )))
     }
 
-    /// Compares a 32-bit word of a message with `old` and stores `new` if they are the same; what
-    /// was found otherwise.
+    /// Compares a 32-bit word of a message with `old` and stores `new` if they are equal; otherwise
+    /// returns the word found.
     pub fn swap32(
         &self,
         message: &Message,
@@ -384,8 +385,8 @@ impl VanillaQueue {
         })
     }
 
-    /// Stores bytes in a message. Those of an aligned word are stored at once, with release; others
-    /// are seen one by one by those who read them without the lock that keeps others away.
+    /// Stores bytes in a message. An aligned word is stored at once, with release; other bytes are
+    /// stored one by one, as readers that do not hold the message's lock may see.
     pub fn write_in_place(&self, message: &Message, offset: u64, bytes: &[u8]) -> Result<()> {
         let length = bytes.len() as u64;
         if offset.checked_add(length).is_none_or(|end| end > message.length) {
@@ -469,7 +470,7 @@ impl VanillaQueue {
     }
 }
 
-/// The first sequence number of a cycle that is taken.
+/// The first taken sequence number of a cycle.
 pub(super) fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
     if reader.entry(0)? != 0 {
         return Ok(Some(0));

@@ -1,9 +1,9 @@
-//! What a copy of a cycle holds while writers go on.
+//! What a copy holds of a cycle whose writers are still running.
 //!
 //! 1. The index is read up to its end. Entries before it are complete and do not change.
-//! 2. Each of them names a record, which was complete before it. Data files are only appended to, so the
-//!    copy has each up to its last named record. What follows has no entry yet, or never got one as its
-//!    writer died.
+//! 2. Each of them points to a record, which was complete before it. Data files are only appended
+//!    to, so the copy has each up to its last named record. What follows has no entry yet, or never
+//!    got one as its writer died.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::probe::fault;
 use crate::snapshot::{File, Snapshot};
 use crate::{Error, Result};
 
-/// Where the named records of each data file end.
+/// The end of the last record with an entry, for each data file.
 type Ends = HashMap<(u32, u64), u64>;
 
-/// Adds the file that says how long cycles are.
+/// Adds the file with the cycle length.
 pub fn add_cycle_length(base: &Path, snapshot: &mut Snapshot) {
     let name = PathBuf::from(cycle_length::NAME);
     let found = fault::call!("vanilla.cycle-length.stat", base.join(&name).symlink_metadata());
@@ -33,7 +33,7 @@ pub fn add_cycle_length(base: &Path, snapshot: &mut Snapshot) {
     }
 }
 
-/// Adds the files of a cycle whose index ended at `end` when it was looked at.
+/// Adds the files of a cycle whose index ended at `end` when it was read.
 pub fn add_cycle(
     reader: &mut CycleReader,
     name: &str,
@@ -41,7 +41,7 @@ pub fn add_cycle(
     snapshot: &mut Snapshot,
 ) -> Result<()> {
     let directory = reader.directory().to_path_buf();
-    // Only now: files are made before the entries that name them.
+    // Listed only now: files are created before the entries that point to them.
     let found = directory::files(&directory)?;
     let mut ends = Ends::new();
     let mut per_file = 0;
@@ -71,8 +71,8 @@ pub fn add_cycle(
     Ok(())
 }
 
-/// An error where the index has lost entries: a writer publishes a record when the one before it has its
-/// entry, so that one record of each data file may lack it.
+/// An error if the index has lost entries: a writer publishes a record only after the preceding one
+/// has its entry, so at most one record of each data file may lack its entry.
 fn check_named(
     directory: &Path,
     layout: &Layout,
@@ -92,7 +92,7 @@ fn check_named(
     if unnamed.is_empty() {
         return Ok(());
     }
-    // Only now: entries that records got meanwhile.
+    // Read only now, to include entries made meanwhile.
     let mut named = HashMap::<_, u64>::new();
     for (sequence, entry) in entries::taken(directory, layout, &directory::files(directory)?)? {
         let at = layout.packing.unpack(entry);

@@ -13,7 +13,7 @@ use crate::os::handles::Handle;
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
-/// Earlier cycles are looked at for late entries once in this many messages, and at the end.
+/// Earlier cycles are checked for late entries once per this many messages, and at the end.
 const LATE_EVERY: u32 = 64;
 
 /// Reads messages.
@@ -21,24 +21,24 @@ pub struct VanillaTailer {
     queue: Arc<VanillaQueue>,
     name: Option<String>,
     state: SharedState<State>,
-    /// Kept apart: to ask for it waits for no reader.
+    /// Outside the state, so that checking it does not wait for a reader.
     is_closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// The cycle that is read; None before the first. Backward, its sequence number is the one after
-    /// the message that is read next.
+    /// The place in the cycle being read; None before the first. Backward, its sequence number is
+    /// the one after the next message.
     current: Option<Place>,
     direction: Direction,
     /// Earlier cycles that a slow writer may still append to.
     late: LateCycles,
     named: Option<NamedPosition>,
-    /// What was delivered since the position was stored.
+    /// Whether messages were delivered since the position was stored.
     is_dirty: bool,
     last_read: Option<i64>,
     until_late: u32,
-    /// A message on its way to a caller.
+    /// Buffer for the message being delivered.
     copy: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ pub struct Mark {
 }
 
 impl Handle for VanillaTailer {
-    /// Nothing more is finished.
+    /// Closes without storing a position.
     fn close_with_queue(&self, may_wait: &Detached) {
         *self.state.lock(may_wait) = State::default();
     }
@@ -63,7 +63,7 @@ impl Look for VanillaTailer {
 }
 
 impl VanillaTailer {
-    /// At the first message, or where the name left off.
+    /// Opens a tailer at the first message, or at the name's stored position.
     pub fn open(
         queue: Arc<VanillaQueue>,
         opening: Opening<'_>,
@@ -107,14 +107,14 @@ impl VanillaTailer {
         self.name.as_deref()
     }
 
-    /// The next message; what was delivered before is finished.
+    /// The next message; messages delivered before count as processed.
     #[inline]
     pub fn read(&self, may_wait: &Detached) -> Result<Option<Message>> {
         let mut state = self.open_state(may_wait)?;
         self.read_in(&mut state)
     }
 
-    /// As [`Self::read`]; None while another thread uses the tailer.
+    /// Like [`Self::read`]; None while another thread uses the tailer.
     #[inline]
     pub fn try_read(&self) -> Option<Result<Option<Message>>> {
         let state = self.try_open_state()?;
@@ -127,8 +127,8 @@ impl VanillaTailer {
         self.take(state)
     }
 
-    /// Hands up to `count` messages to `each` while it returns true; the first that it refuses is
-    /// read again. What was delivered before is finished.
+    /// Calls `each` with up to `count` messages while it returns true; the first message refused is
+    /// read again. Messages delivered before count as processed.
     pub fn read_many(
         &self,
         may_wait: &Detached,
@@ -140,7 +140,7 @@ impl VanillaTailer {
         self.read_many_in(&mut state, count, is_first, each)
     }
 
-    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    /// Like [`Self::read_many`]; None while another thread uses the tailer.
     #[inline]
     pub fn try_read_many(
         &self,
@@ -165,7 +165,7 @@ impl VanillaTailer {
         for number in 0..count {
             match self.pass(state, &mut each) {
                 Ok(true) => {}
-                // An error that follows messages comes with the next call.
+                // An error after messages is returned by the next call.
                 Err(error) if number == 0 => return Err(error),
                 _ => return Ok(number),
             }
@@ -173,10 +173,10 @@ impl VanillaTailer {
         Ok(count)
     }
 
-    /// Hands the next message to `each`; whether there was one, and it was wanted.
+    /// Calls `each` with the next message; returns whether there was one and it was taken.
     #[inline]
     fn pass(&self, state: &mut State, each: &mut impl FnMut(i64, &[u8]) -> bool) -> Result<bool> {
-        // The usual case, without taking hold of the file: the next message of the present cycle.
+        // The usual case, without a reference to the file: the next message of the current cycle.
         if state.direction == Direction::Forward
             && (state.late.is_empty() || state.until_late > 0)
             && let Some(place) = &mut state.current
@@ -200,7 +200,7 @@ impl VanillaTailer {
         Ok(is_taken)
     }
 
-    /// Where the tailer is, for [`VanillaTailer::return_to`].
+    /// The tailer's place, for [`VanillaTailer::return_to`].
     pub fn mark(&self, may_wait: &Detached) -> Result<Mark> {
         let state = self.open_state(may_wait)?;
         let at = |place: &Place| (place.reader.cycle(), place.sequence);
@@ -211,7 +211,7 @@ impl VanillaTailer {
         })
     }
 
-    /// Goes back to a place: what was delivered since is delivered again.
+    /// Goes back to a place: messages delivered since are delivered again.
     pub fn return_to(&self, may_wait: &Detached, mark: &Mark) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         let place = match mark.current {
@@ -227,14 +227,14 @@ impl VanillaTailer {
         Ok(())
     }
 
-    /// Whether there is a message to read. What was delivered before is finished.
+    /// Whether there is a message to read. Messages delivered before count as processed.
     pub fn has_next(&self, may_wait: &Detached) -> Result<bool> {
         let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)?;
         Ok(self.find(&mut state)?.is_some())
     }
 
-    /// The next message that nobody has claimed, claimed for `owner`; None when there is none yet.
+    /// Claims the next unclaimed message for `owner`; None if there is none yet.
     pub fn claim(&self, may_wait: &Detached, owner: u32) -> Result<Option<Message>> {
         if self.queue.options().consumption != Consumption::Queue {
             return Err(Error::Unsupported(
@@ -282,7 +282,7 @@ impl VanillaTailer {
         self.find_further(state)
     }
 
-    /// The message before the present place, in an earlier cycle if this one has no more.
+    /// The message before the current place, in an earlier cycle if this one has no more.
     fn find_before(&self, state: &mut State) -> Result<Option<Message>> {
         loop {
             let Some(place) = &mut state.current else { return Ok(None) };
@@ -316,12 +316,12 @@ impl VanillaTailer {
         Ok(None)
     }
 
-    /// Where reads go.
+    /// The read direction.
     pub fn direction(&self, may_wait: &Detached) -> Result<Direction> {
         Ok(self.open_state(may_wait)?.direction)
     }
 
-    /// Sets where reads go. The message that would be read next stays the same, if it is there.
+    /// Sets the read direction. The message to be read next stays the same, if there is one.
     pub fn set_direction(&self, may_wait: &Detached, direction: Direction) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         let is_backward = |direction| direction == Direction::Backward;
@@ -343,7 +343,7 @@ impl VanillaTailer {
         Ok(())
     }
 
-    /// Looks into later cycles once the present one has nothing more.
+    /// Searches later cycles once the current one has no more messages.
     #[cold]
     fn find_further(&self, state: &mut State) -> Result<Option<(Message, Option<usize>)>> {
         loop {
@@ -353,7 +353,8 @@ impl VanillaTailer {
             let from = state.current.as_ref().map_or(-1, |place| place.reader.cycle());
             let Some(next) = next_place(&self.queue, from)? else { return Ok(None) };
             if let Some(place) = &mut state.current {
-                // A writer may have been here between the first look and the next cycle's first entry.
+                // A writer may have appended here between the first check and the next cycle's
+                // first entry.
                 if let Some(message) = place.next(&self.queue)? {
                     return Ok(Some((message, None)));
                 }
@@ -372,11 +373,11 @@ impl VanillaTailer {
         }
     }
 
-    /// Goes over free entries that taken ones follow: a power cut or a lost file leaves that.
+    /// Skips free entries followed by taken ones, as left by a power cut or a lost file.
     fn pass_gap(place: &mut Place) -> Result<bool> {
         let Some(taken) = place.reader.after_gap(place.sequence)? else { return Ok(false) };
         if taken == place.sequence {
-            return Ok(true); // it came while later cycles were looked at: nothing is lost
+            return Ok(true); // it arrived while later cycles were checked: nothing is lost
         }
         warnings::leave(format!(
             "free index entries were skipped: path={} from={} to={taken} \
@@ -414,9 +415,9 @@ impl VanillaTailer {
         present.map_or(Ok(()), |present| state.late.watch(&self.queue, present, &[]))
     }
 
-    /// From here on, what is appended to cycles before the present one is delivered, too: of those
-    /// that ended lately, and of those after the first of `known`, the indexes of the last messages
-    /// that are known of some cycles.
+    /// From now on, also delivers messages appended to earlier cycles: those that ended recently,
+    /// and those after the first of `known`, which are the indexes of the last known messages of
+    /// some cycles.
     pub fn watch_earlier(&self, may_wait: &Detached, known: &[i64]) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         let Some(present) = state.current.as_ref().map(|place| place.reader.cycle()) else {
@@ -426,7 +427,7 @@ impl VanillaTailer {
         state.late.watch(&self.queue, present, known)
     }
 
-    /// Goes to a message; false, and nowhere, if there is none with this index.
+    /// Goes to a message; false, without moving, if there is none with this index.
     pub fn move_to_index(&self, may_wait: &Detached, index: i64) -> Result<bool> {
         let mut state = self.open_state(may_wait)?;
         let Some(mut place) = place_at(&self.queue, index)? else { return Ok(false) };
@@ -466,22 +467,22 @@ impl VanillaTailer {
         }
     }
 
-    /// The index of the message that was delivered last.
+    /// The index of the last message delivered.
     pub fn last_read_index(&self, may_wait: &Detached) -> Result<Option<i64>> {
         Ok(self.open_state(may_wait)?.last_read)
     }
 
-    /// Finishes what was delivered.
+    /// Marks delivered messages as processed.
     pub fn commit(&self, may_wait: &Detached) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)
     }
 
-    /// Ends the use of the tailer; `is_finished`: what was delivered is done.
+    /// Closes the tailer; with `is_finished`, delivered messages count as processed.
     pub fn close(&self, may_wait: &Detached, is_finished: bool) -> Result<()> {
         if let Err(Error::Forked) = self.queue.check_open("tailer") {
             self.is_closed.store(true, Ordering::Release);
-            return Ok(()); // the state may be that of a thread which is not there
+            return Ok(()); // the state may be locked by a thread that does not exist here
         }
         let mut state = self.state.lock(may_wait);
         if !self.is_closed() && is_finished {
@@ -498,7 +499,7 @@ impl VanillaTailer {
         self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
     }
 
-    /// Returns when no other thread used the tailer, for another try.
+    /// Returns once the tailer was free, so that the caller can try again.
     pub fn wait_until_free(&self, may_wait: &Detached) {
         self.state.wait_until_free(may_wait);
     }
@@ -535,7 +536,7 @@ impl VanillaTailer {
         self.state.try_lock_open(self.queue.check_open("tailer"), || self.check_open())
     }
 
-    /// To be asked with the state locked.
+    /// Called with the state locked.
     #[inline]
     fn check_open(&self) -> Result<()> {
         if self.is_closed() {

@@ -1,7 +1,8 @@
-//! Checking a cycle of a Vanilla Chronicle: each entry names a record, each record has an entry.
+//! Checking a cycle of a Vanilla Chronicle: each entry points to a record, each record has an
+//! entry.
 //!
-//! Records are looked at before entries. So of a writer at work only its last record may lack an
-//! entry, and that is no finding while it has its file open.
+//! Records are read before entries. So only the last record of a running writer may lack an entry,
+//! which is not a finding while the writer has its file open.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -28,7 +29,7 @@ pub fn cycle(directory: &Path, asked: Asked, report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// Where entries and records are.
+/// The files of a cycle's entries and records.
 struct CycleFiles<'a> {
     directory: &'a Path,
     layout: Layout,
@@ -42,7 +43,7 @@ impl CycleFiles<'_> {
     }
 }
 
-/// The first entry that names no record, and the first that repeats one.
+/// Findings for the first entry that points to no record, and the first that repeats one.
 fn entries(files: &CycleFiles<'_>, compared: &Compared) -> Vec<Finding> {
     let kept: HashSet<_> = compared.kept.iter().map(|(sequence, _)| *sequence).collect();
     let named: HashSet<_> = compared.kept.iter().map(|(_, entry)| *entry).collect();

@@ -1,4 +1,5 @@
-//! The tasks of an event loop that wait: a pipe that the loop watches says that some are due.
+//! The waiting tasks of an event loop: a pipe that the loop watches becomes readable when some are
+//! due.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -11,7 +12,7 @@ use crate::os::process;
 
 /// An event loop with tasks that wait.
 pub struct EventLoop {
-    /// The numbers of waits that are due, and that the loop does not know of yet.
+    /// The numbers of due waits that the loop has not taken yet.
     due: Mutex<Vec<u64>>,
     reader: PipeReader,
     writer: PipeWriter,
@@ -20,7 +21,7 @@ pub struct EventLoop {
 }
 
 impl EventLoop {
-    /// One without tasks.
+    /// An event loop without waiting tasks.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
@@ -35,19 +36,19 @@ impl EventLoop {
         self.reader.as_raw_fd()
     }
 
-    /// Whether waits that begin are to be announced the very next message, although appenders pay
-    /// for the wake-up.
+    /// Whether new waits are to be woken by the very next message, at the cost of a wake-up for its
+    /// appender.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
         self.is_prompt.load(Ordering::Relaxed)
     }
 
-    /// Sets whether waits that begin from now on are.
+    /// Sets [`EventLoop::is_prompt`] for waits that begin from now on.
     pub fn set_prompt(&self, is_prompt: bool) {
         self.is_prompt.store(is_prompt, Ordering::Relaxed);
     }
 
-    /// Notes that a wait is due. A full pipe is readable, too.
+    /// Notes that a wait is due. If the pipe is full it is readable anyway.
     pub fn wake(&self, number: u64) {
         let is_first = {
             let mut due = self.lock();
@@ -65,7 +66,7 @@ impl EventLoop {
         if self.generation != process::generation() {
             return Vec::new(); // the parent reads from the pipe
         }
-        // In this order: what becomes due in between makes the pipe readable again.
+        // In this order: a wait that becomes due in between makes the pipe readable again.
         let _ = (&self.reader).read(&mut [0; 64]);
         std::mem::take(&mut *self.lock())
     }

@@ -1,9 +1,9 @@
 //! Sleeping until there is a message to read (`docs/protocol.md` §9.5).
 //!
-//! One [`thread`] per process sleeps for all tailers that have nothing to read. Appenders wake it by a
-//! [`word`] in the queue's [`side_file`], which they change only while somebody sleeps; what they do
-//! not announce, as Java's do not, it finds by looking every few milliseconds. It then ends the
-//! [`wait`] of each tailer that has something: of a thread, or of an [`event_loop`].
+//! One [`thread`] per process sleeps for all tailers that have nothing to read. Appenders wake it
+//! by a [`word`] in the queue's [`side_file`], which they change only while a reader sleeps;
+//! unannounced appends, as Java's, it finds by polling every few milliseconds. It then ends the
+//! [`wait`] of each tailer that has a message: of a thread, or of an [`event_loop`].
 
 #[cfg(not(loom))]
 pub mod event_loop;

@@ -1,5 +1,5 @@
-//! The side file with the [`Word`] of a queue: a magic word, the word, and zeros. It has one length,
-//! and is made by the first who sleeps. Java ignores files of this name.
+//! The side file with the [`Word`] of a queue: a magic word, the word, and zeros. It has one
+//! length, and is created by the first process that sleeps. Java ignores files of this name.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,14 +33,14 @@ pub struct SideFile {
 }
 
 impl SideFile {
-    /// That of an open directory, which is made if it is missing.
+    /// The side file of an open directory, created if missing.
     pub fn open_or_create(directory: &OwnDirectory, mode: u32) -> Result<Self> {
         let access = Access { write: true, create_mode: Some(mode) };
         let shown = directory.shown(FILE_NAME);
         let file = directory.open_file(FILE_NAME, access)?;
         let file = file.ok_or_else(|| Error::gone("removed", &shown))?;
         if !is_whole(&file, &shown)? {
-            // Others may be at it too: the same.
+            // Other processes may do the same concurrently; the result is the same.
             files::extend(&file, LEN).map_err(|e| Error::io("cannot make", &shown, e))?;
         }
         let found = Self::map(&file, &shown)?;
@@ -48,7 +48,7 @@ impl SideFile {
         found.checked(&shown)?.ok_or_else(|| Error::gone("removed", &shown))
     }
 
-    /// That of the directory at a path; None if nobody has slept there yet.
+    /// The side file of the directory at a path; None if no process has slept there yet.
     pub fn open_existing(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE_NAME);
         let access = Access { write: true, create_mode: None };
@@ -58,7 +58,8 @@ impl SideFile {
         }
     }
 
-    /// Maps a file of the right length. Its block is there: a store never meets a full disk.
+    /// Maps a file of the right length. Its block is allocated, so a store cannot fail on a full
+    /// disk.
     fn map(file: &File, path: &Path) -> Result<Self> {
         let failed = |e| Error::io("cannot map", path, e);
         files::reserve(file, 0, LEN).map_err(failed)?;
@@ -66,13 +67,13 @@ impl SideFile {
         Ok(Self { cells, identity: files::identity(file).map_err(failed)? })
     }
 
-    /// None if the file is being made.
+    /// None if the file is still being created.
     fn checked(self, path: &Path) -> Result<Option<Self>> {
         let is_made = HEADER.has_magic(self.cells.load_acquire(MAGIC_AT), path)?;
         Ok(is_made.then_some(self))
     }
 
-    /// Whether the directory at a path has this file under its name.
+    /// Whether the directory at a path still has this very file (same inode).
     #[must_use]
     pub fn is_in(&self, directory: &Path) -> bool {
         let path = directory.join(FILE_NAME);
@@ -87,7 +88,7 @@ impl SideFile {
         Word::new(&self.cells, WORD_AT)
     }
 
-    /// What to sleep at while the word has this value.
+    /// The argument to sleep on the word while it has this value.
     #[must_use]
     pub fn expected(&self, value: u32) -> Expected<'_> {
         Expected { word: self.cells.word(WORD_AT), value, is_shared: true }
@@ -101,7 +102,7 @@ impl SideFile {
     }
 }
 
-/// False if the file is being made.
+/// False if the file is still being created.
 fn is_whole(file: &File, path: &Path) -> Result<bool> {
     let found = fault::call!("waiting.file.stat", file.metadata());
     HEADER.has_length(found.map_err(|e| Error::io("cannot look at", path, e))?.len(), path)

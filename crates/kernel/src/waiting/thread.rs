@@ -1,8 +1,8 @@
-//! The thread that sleeps for all tailers of the process which wait for a message. It starts with the
-//! first wait, and ends when there has been none for a while.
+//! The thread that sleeps for all tailers of the process which wait for a message. It starts with
+//! the first wait, and ends when there has been none for a while.
 //!
-//! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of its
-//! own, which a new wait changes. No signal handler runs in it.
+//! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of
+//! its own, which a new wait changes. No signal handler runs in it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -19,25 +19,26 @@ use crate::os::futex::{self, Expected};
 use crate::os::threads;
 use crate::{Error, Result};
 
-/// What appenders do not announce is looked for this often while it comes often, and this seldom while
-/// it does not: after a 250th of the time since a look found something.
+/// The interval at which the thread polls for unannounced messages: a 250th of the time since a
+/// poll last found one, within these limits.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
 const LOOK_AT_MOST: Duration = Duration::from_millis(20);
 const LOOK_AFTER: u32 = 250;
 
-/// Of several that wait at one place one is looked at, and all of them every fiftieth time: another
-/// thread may have moved one.
+/// Of several waits at one place only one is polled, but all of them every fiftieth time, since
+/// another thread may have moved a tailer.
 const LOOKS_AT_ONE: u32 = 50;
 
-/// A queue's word is left even for this long after a message came, so that appenders do not pay for a
-/// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
+/// After a message, a queue's word stays even for this long, so that appenders in a burst do not
+/// pay for a wake-up per message. The time doubles with each announced message that no waiter
+/// wanted, up to `MOST_IN_VAIN` times.
 const LINGERS: Duration = Duration::from_micros(100);
 const MOST_IN_VAIN: u32 = 5;
 
-/// The thread ends when there has been nothing to wait for this long.
+/// The thread ends after this long without waits.
 const STAYS: Duration = Duration::from_secs(5);
 
-/// What waits hand over to the thread.
+/// New waits for the thread to take.
 struct Inbox {
     new: Vec<Arc<Wait>>,
     has_thread: bool,
@@ -45,18 +46,19 @@ struct Inbox {
 
 static INBOX: ForkMutex<Inbox> = ForkMutex::new(Inbox { new: Vec::new(), has_thread: false });
 
-/// Changes with every new wait.
+/// Incremented for every new wait.
 static ADDED: AtomicU32 = AtomicU32::new(0);
 
 impl Inherited for Inbox {
     fn after_fork_in_child(&mut self) {
-        // Other threads of the parent may have been at anything that these waits hold.
+        // Leaked: other threads of the parent may have been using the state of these waits at the
+        // fork.
         std::mem::forget(std::mem::take(&mut self.new));
         self.has_thread = false;
     }
 }
 
-/// Begins a wait: the thread waits for one more.
+/// Begins a wait, starting the thread if necessary.
 pub fn begin(wait: &Arc<Wait>) -> Result<()> {
     let has_thread = {
         let mut inbox = INBOX.lock();
@@ -87,7 +89,8 @@ fn start() -> Result<()> {
     }
 }
 
-/// There is no thread: those who wait look themselves, and start one if they wait again.
+/// Ends all new waits because there is no thread: waiters poll by themselves, and start a thread
+/// when they wait again.
 fn abandon() {
     let new = {
         let mut inbox = INBOX.lock();
@@ -99,13 +102,13 @@ fn abandon() {
     }
 }
 
-/// What the thread knows.
+/// The state of the thread.
 struct Thread {
-    /// The waits of each side file, by its address; those without one under 0.
+    /// The waits of each side file, by its address; waits without a side file are under 0.
     queues: HashMap<usize, Waits>,
-    /// When a look found a message that nobody had announced.
+    /// When a poll last found an unannounced message.
     found_alone: Instant,
-    /// When all are looked at next.
+    /// When all queues are polled next.
     look_at: Instant,
 }
 
@@ -113,21 +116,21 @@ struct Thread {
 struct Waits {
     side_file: Option<Arc<SideFile>>,
     all: Vec<Arc<Wait>>,
-    /// Those from this place on have not been looked at.
+    /// Waits from this position in `all` on have not been polled yet.
     new_from: usize,
-    /// One wait of each place, and all that have none.
+    /// One wait per place, and all waits without a place.
     chosen: Vec<Arc<Wait>>,
     places: HashSet<Place>,
     /// The value of the word to sleep at; None while it is left alone, until `arm_at`.
     value: Option<u32>,
     arm_at: Instant,
-    /// How often in succession an appender had been there for none of them.
+    /// How many successive announcements had a message for none of these waits.
     in_vain: u32,
-    /// How often one of each place was looked at since all of them were.
+    /// How often only one wait per place was polled since all of them were.
     looks_at_one: u32,
 }
 
-/// Which waits to look at.
+/// Which waits to poll.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     New,
@@ -173,7 +176,7 @@ impl Thread {
         queue.all.push(wait);
     }
 
-    /// Looks at those that are new or announced, and from time to time at all.
+    /// Polls new and announced waits, and from time to time all of them.
     fn look(&mut self, may_wait: &Detached) {
         let now = Instant::now();
         let is_time = now >= self.look_at;
@@ -189,7 +192,7 @@ impl Thread {
         self.queues.retain(|_, queue| !queue.all.is_empty() || now < queue.arm_at);
     }
 
-    /// W4.
+    /// W4: sleeps at the words of all queues.
     fn sleep(&self, added: u32) {
         let mut words = vec![Expected::own(&ADDED, added)];
         words.extend(self.queues.values().filter_map(Waits::expected).take(futex::MOST - 1));
@@ -198,7 +201,7 @@ impl Thread {
         futex::sleep(&words, until.saturating_duration_since(Instant::now()));
     }
 
-    /// Stays for a while without a wait; whether the thread ends.
+    /// Sleeps for a while without waits. Returns whether the thread is to end.
     fn rest(added: u32) -> bool {
         futex::sleep(&[Expected::own(&ADDED, added)], STAYS);
         let mut inbox = INBOX.lock();
@@ -234,8 +237,8 @@ impl Waits {
         }
     }
 
-    /// Looks at the waits that there is reason to look at, and has the word armed when it returns,
-    /// unless that is left alone; whether one was due that nobody had announced.
+    /// Polls the waits that there is reason to poll. The word is armed on return unless it is to
+    /// stay even until `arm_at`. Returns whether an unannounced wait was due.
     fn step(&mut self, is_time: bool, now: Instant, may_wait: &Detached) -> bool {
         let is_announced = self.is_announced();
         if is_announced {
@@ -257,7 +260,7 @@ impl Waits {
         found_old && is_time && !is_announced && !is_over
     }
 
-    /// Which to look at. If one has something to do, all are looked at next time.
+    /// Which waits to poll. If one is due, all are polled next time.
     const fn which(&mut self, is_time: bool, has_reason: bool) -> Which {
         let which = match (has_reason, is_time) {
             (true, _) => Which::All,
@@ -274,7 +277,7 @@ impl Waits {
         file.word().value() != value
     }
 
-    /// W1 to W3.
+    /// W1 to W3: arms the word and polls the queue again.
     fn arm(&mut self, may_wait: &Detached) {
         if let (Some(file), false) = (&self.side_file, self.all.is_empty()) {
             self.value = Some(file.word().arm());
@@ -283,8 +286,8 @@ impl Waits {
         }
     }
 
-    /// Looks at the new ones and those that `which` says; whether one is due, and whether one is that
-    /// was not new.
+    /// Polls the new waits and those given by `which`. Returns whether any is due, and whether one
+    /// is due that was not new.
     fn look(&mut self, which: Which, may_wait: &Detached) -> (bool, bool) {
         let (new_from, mut number) = (self.new_from, 0);
         let (mut found, mut found_old) = (false, false);
@@ -321,7 +324,7 @@ impl Waits {
         (found || found_old, found_old)
     }
 
-    /// Looks at one wait of each place; whether all of them go on waiting.
+    /// Polls one wait per place. Returns whether all of them continue waiting.
     fn look_at_chosen(&mut self, found: &mut bool, may_wait: &Detached) -> bool {
         let count = self.chosen.len();
         self.chosen.retain(|wait| {
@@ -366,7 +369,7 @@ mod tests {
         }
     }
 
-    /// A thread with one wait, at a word that it leaves alone for long.
+    /// A thread with one wait, whose word is to stay even for a long time.
     fn waiting(is_prompt: bool, dir: &Path) -> (Thread, Arc<SideFile>, Arc<Wait>) {
         let directory = OwnDirectory::open(dir).expect("a directory");
         let file = Arc::new(SideFile::open_or_create(&directory, 0o600).expect("a file"));

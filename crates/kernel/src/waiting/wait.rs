@@ -10,14 +10,14 @@ use crate::os::detached::Detached;
 use crate::os::futex::{self, Expected};
 use crate::os::process;
 
-/// What a tailer shows to the thread that waits for it.
+/// The interface of a tailer to the waiting thread.
 pub trait Look: Send + Sync {
-    /// Whether its reader has something to do: read a message, or learn of an error. Nothing that
-    /// was received counts as done by it.
+    /// Whether its reader has something to do: read a message, or receive an error. Polling
+    /// consumes nothing.
     fn is_due(&self, _: &Detached) -> bool;
 
-    /// Where its reader waits: while one of several at a place has nothing to do, neither have the
-    /// others. None if that says nothing about others.
+    /// Where its reader waits: if one of several readers at the same place has nothing to do,
+    /// neither have the others. None if this cannot be shared.
     fn place(&self) -> Option<Place> {
         None
     }
@@ -33,7 +33,7 @@ pub type Place = (usize, i32, u64);
 
 /// A wait that has begun.
 pub struct Wait {
-    /// None once it is due or cancelled. Nobody looks while it is locked but the holder.
+    /// None once the wait is due or cancelled. Locked while the tailer is polled.
     look: Mutex<Option<Arc<dyn Look>>>,
     side_file: Option<Arc<SideFile>>,
     place: Option<Place>,
@@ -53,7 +53,7 @@ enum Who {
 const DUE: u32 = 1;
 
 impl Wait {
-    /// A wait of this thread, which `thread::begin` begins.
+    /// A wait of the calling thread, to be started by `thread::begin`.
     pub fn of_thread(look: Arc<dyn Look>, may_wait: &Detached) -> Arc<Self> {
         Self::new(look, Who::Thread(AtomicU32::new(0)), may_wait)
     }
@@ -75,8 +75,8 @@ impl Wait {
         Arc::new(Self { look, side_file, place, generation, is_prompt, who })
     }
 
-    /// Sleeps until the wait of this thread is due, a signal comes, or `timeout` is over; whether it
-    /// is due.
+    /// Sleeps until this thread's wait is due, a signal arrives, or `timeout` has passed. Returns
+    /// whether the wait is due.
     pub fn sleep(&self, timeout: Duration, _: &Detached) -> bool {
         let Who::Thread(word) = &self.who else { return false };
         if word.load(Ordering::Acquire) != DUE {
@@ -85,15 +85,15 @@ impl Wait {
         word.load(Ordering::Acquire) == DUE
     }
 
-    /// The number of forks before it.
+    /// The fork generation of the process that began it.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Ends it. Nobody looks at the tailer any more when this returns.
+    /// Ends the wait. The tailer is no longer polled when this returns.
     pub fn cancel(&self, _: &Detached) {
-        // In a forked child the lock may be that of a thread which is not there.
+        // In a forked child the lock may be held by a thread that does not exist there.
         if self.generation == process::generation() {
             drop(self.lock().take());
         }
@@ -113,7 +113,7 @@ impl Wait {
         Looked::Due
     }
 
-    /// Ends it as if it were due.
+    /// Ends the wait as if it were due.
     pub(super) fn end(&self) {
         if self.lock().take().is_some() {
             self.wake();
@@ -130,7 +130,7 @@ impl Wait {
         }
     }
 
-    /// Whether appenders are to announce the very next message.
+    /// Whether the word is to be armed at once, so that the very next message is announced.
     pub(super) const fn is_prompt(&self) -> bool {
         self.is_prompt
     }
@@ -155,7 +155,7 @@ impl Wait {
 pub(super) enum Looked {
     /// There is nothing to read.
     Waits,
-    /// There is: the waiter was woken.
+    /// There is a message or an error: the waiter was woken.
     Due,
     /// The wait had ended.
     Ended,

@@ -1,5 +1,5 @@
-//! The word by which sleepers and appenders agree. It is odd while somebody sleeps, or is about to,
-//! and each change makes it greater by one:
+//! The word that synchronises sleepers and appenders. It is odd while a sleeper sleeps or is about
+//! to, and each change increments it:
 //!
 //! - W1. a sleeper makes an even word odd, and keeps the value;
 //! - W2. a fence;
@@ -7,15 +7,15 @@
 //! - W4. it sleeps while the word has the value of W1.
 //!
 //! - P1. an appender publishes its message: the CAS of a header;
-//! - P2. it loads the word, and is through if that is even;
+//! - P2. it loads the word, and is done if that is even;
 //! - P3. it makes the odd word even;
 //! - P4. it wakes all sleepers.
 //!
-//! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2 sees
-//! W1, or W3 sees P1: no wake-up is lost. A value never comes back, so that W4 fails if an appender
-//! came between, even where another sleeper has made the word odd again. A sleeper that dies leaves at
-//! most an odd word, which costs the next appender one needless wake-up; an appender that dies
-//! between P1 and P4 leaves sleepers to their next look.
+//! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2
+//! sees W1, or W3 sees P1: no wake-up is lost. Values do not repeat, so W4 fails if an appender
+//! came between, even if another sleeper has made the word odd again. A sleeper that dies leaves at
+//! most an odd word, which costs the next appender one needless wake-up; if an appender dies
+//! between P1 and P4, sleepers find the message at their next poll.
 
 #[cfg(loom)]
 use loom::sync::atomic::{Ordering, fence};
@@ -40,7 +40,7 @@ impl<'a> Word<'a> {
         Self { cells, position }
     }
 
-    /// W1; returns the value to sleep at. [`settle`] and a look at the queue come next.
+    /// W1; returns the value to sleep at. The caller must then call [`settle`] and poll the queue.
     #[must_use]
     pub fn arm(self) -> u32 {
         let mut found = self.cells.load_word_seq_cst(self.position);
@@ -54,20 +54,20 @@ impl<'a> Word<'a> {
         found
     }
 
-    /// The value, for one who keeps that of W1.
+    /// The current value, to compare with that of W1.
     #[must_use]
     pub fn value(self) -> u32 {
         self.cells.load_word_seq_cst(self.position)
     }
 
-    /// P2: whether somebody sleeps, after a message was published.
+    /// P2, after a message was published: whether a reader sleeps.
     #[inline]
     #[must_use]
     pub fn is_armed(self) -> bool {
         is_armed(self.cells.load_word_seq_cst(self.position))
     }
 
-    /// P3; whether it is this caller who has to wake the sleepers.
+    /// P3; whether this caller must wake the sleepers.
     #[must_use]
     pub fn clear(self) -> bool {
         let found = self.cells.load_word_seq_cst(self.position);
@@ -84,7 +84,7 @@ const fn is_armed(value: u32) -> bool {
     value % 2 == 1
 }
 
-/// W2: between arming words and looking at their queues.
+/// W2, between arming words and polling their queues. SYNC POINT with P1 and P2 (see the module).
 pub fn settle() {
     fence(Ordering::SeqCst);
 }

@@ -1,4 +1,4 @@
-//! What must hold of every image: see `docs/durability.md`.
+//! Invariants of every image: see `docs/durability.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn open(case: &str, path: &Path, shape: &Shape, history: &History) -> Arc<Queue>
 
 fn all(case: &str, tailer: &Tailer) -> Messages {
     let mut found = Messages::new();
-    // A file that was left takes a read of its own.
+    // A read that leaves a file returns nothing, so try several times.
     for _ in 0..40 {
         let read = tailer.read_many(&Detached::here(), usize::MAX, |index, payload| {
             found.push((index, payload.to_vec()));
@@ -57,7 +57,7 @@ pub fn recovers(
     let expected: Messages = before.iter().chain(&appended).cloned().collect();
     assert!(after == expected, "{case}: after appending: {}", difference(&after, &expected));
     same_both_ways(case, &queue, &after);
-    // A named tailer passes over nothing that comes from now on.
+    // A named tailer skips no message appended from now on.
     let received = all(case, &named);
     let due: Messages = after.iter().filter(|(index, _)| *index >= position).cloned().collect();
     assert!(received == due, "{case}: named tailer: {}", difference(&received, &due));
@@ -67,8 +67,8 @@ pub fn recovers(
     (before.len() as u64, (begun - before.len()) as u64)
 }
 
-/// As the first part of [`recovers`], for an image of an interrupted recovery: what was appended
-/// during it was not synced, and may be there.
+/// Like the first part of [`recovers`], for an image of an interrupted recovery: messages appended
+/// during it were not synced, and may be present.
 pub fn recovers_again(case: &str, path: &Path, shape: &Shape, history: &History, moment: usize) {
     let queue = open(case, path, shape, history);
     let before = read(case, &queue);
@@ -80,7 +80,7 @@ pub fn recovers_again(case: &str, path: &Path, shape: &Shape, history: &History,
     drop(warnings::take());
 }
 
-/// What is there: whole up to what was synced, and nothing that was not appended.
+/// Checks that synced messages are whole, and that there is nothing that was not appended.
 fn look(case: &str, queue: &Arc<Queue>, history: &History, moment: usize) -> Messages {
     let found = read(case, queue);
     let covered = history.covered(moment).max(said_synced(case, queue, history));
@@ -98,7 +98,7 @@ fn look(case: &str, queue: &Arc<Queue>, history: &History, moment: usize) -> Mes
     found
 }
 
-/// The last message that an image itself says is synced.
+/// The last message that is synced according to the image itself.
 fn said_synced(case: &str, queue: &Queue, history: &History) -> Option<i64> {
     let said = queue.last_index_synced().expect("the synced index")?;
     assert!(history.messages.contains_key(&said), "{case}: no message: synced={said:#x}");
@@ -120,7 +120,7 @@ fn check_covered(case: &str, found: &Messages, history: &History, covered: Optio
     }
 }
 
-/// Where bytes are missing there are zeros; a zero was never sent.
+/// Whether `found` is `sent` with bytes missing: those read as zeros, which are never sent.
 fn is_torn_from(found: &[u8], sent: &[u8]) -> bool {
     let same = |(found, sent): (&u8, &u8)| *found == *sent || *found == 0;
     found.len() == sent.len() && found.iter().zip(sent).all(same)
@@ -139,7 +139,7 @@ fn read(case: &str, queue: &Arc<Queue>) -> Messages {
     found
 }
 
-/// Backward, by index, and by the ends: the same messages, and no others.
+/// Checks that reading backward, by index, and by the ends gives the same messages and no others.
 fn same_both_ways(case: &str, queue: &Arc<Queue>, messages: &Messages) {
     let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
         .expect("a tailer");

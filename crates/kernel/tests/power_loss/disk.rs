@@ -11,14 +11,14 @@ use quire_kernel::probe::recorder::Event;
 use crate::random::Random;
 
 const PAGE: u64 = 4096;
-/// A disk writes these whole.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
-/// Is written by a call, and lost without harm: the directories show the length, too.
+/// Written by a call, and lost without harm: the directories also show the length.
 const DISPENSABLE: &str = ".cycle-length";
 
 type Page = [u8; PAGE as usize];
 
-/// The files' bytes that are on the medium, and the changes behind them, by number.
+/// The files' bytes that are on the medium, and later changes, by number.
 #[derive(Clone, Default)]
 pub struct Disk {
     files: Vec<Stored>,
@@ -43,7 +43,7 @@ enum Change {
     Len,
 }
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Clone, Copy)]
 enum Named {
     File(usize),
@@ -58,9 +58,9 @@ enum Name {
 
 /// Which of the loose parts survive.
 pub enum Choice<'a> {
-    /// Those whose bit is set, as they were last.
+    /// The parts whose bit is set, in their latest state.
     Subset(usize),
-    /// Half of them, as they were last.
+    /// A random half of them, in their latest state.
     Random(&'a mut Random),
     /// Pages as they were at some time since the last sync, each sector at a time of its own.
     Torn(&'a mut Random),
@@ -121,7 +121,7 @@ impl Disk {
                 }
                 self.renames = renames;
             }
-            // The directory is there on every image.
+            // The directory exists on every image.
             Event::SyncedParent(_) => {}
         }
     }
@@ -150,7 +150,7 @@ impl Disk {
         self.renames.len() + self.files.iter().map(parts).sum::<usize>()
     }
 
-    /// What is on the medium when the power comes back.
+    /// The content of the medium after a power cut.
     pub fn image(&self, choice: &mut Choice<'_>) -> Self {
         let mut part = 0;
         let mut keeps = |choice: &mut Choice<'_>| {
@@ -179,7 +179,7 @@ impl Disk {
         Self { files, names, renames: Vec::new() }
     }
 
-    /// What is on the medium once all changes are.
+    /// The content of the medium with all changes.
     pub fn latest(&self) -> Self {
         let files = self.files.iter().map(Stored::latest).collect();
         Self { files, names: self.latest_names(), renames: Vec::new() }
@@ -188,7 +188,7 @@ impl Disk {
     /// Writes the files into a directory, as if they had been written long ago.
     pub fn write(&self, dir: &Path) {
         std::fs::create_dir(dir).expect("a directory");
-        // A directory sorts before what is in it. Without it nothing that is in it is found.
+        // A directory sorts before its entries. If it is missing, so are they.
         for (name, named) in &self.names {
             let path = dir.join(name);
             match named {
@@ -199,8 +199,8 @@ impl Disk {
         }
     }
 
-    /// Panics unless the directory holds what the changes led to: nothing went unrecorded but the
-    /// content of files that a reader does without.
+    /// Panics unless the directory equals the result of the recorded changes, except for the
+    /// content of files that readers can do without.
     pub fn assert_same(&self, dir: &Path) {
         for (name, named) in self.latest_names() {
             let Named::File(number) = named else { continue };
@@ -289,7 +289,7 @@ impl Stored {
             let at = random.below(touching.len() as u64 + 1) as usize;
             let count = touching.get(at).copied().unwrap_or(self.changes.len());
             let mut page = self.page_after(number, count);
-            // The change that comes next may be half done.
+            // The next change may be half done.
             if let Some(change) = self.changes.get(count) {
                 apply(change, &mut page, number * PAGE, random.below(64) * 8);
             }

@@ -24,9 +24,9 @@ use quire_kernel::probe::recorder::{self, Event};
 use random::Random;
 use workload::{History, Shape};
 
-/// Of a moment with at most this many loose parts, every subset is tried.
+/// For a moment with at most this many loose parts, every subset is tried.
 const EXHAUSTIVE: usize = 12;
-/// Of others, and torn ones of each.
+/// The number of random images of other moments, and of torn images of each.
 const RANDOM: usize = 48;
 /// One image in this many loses power again, while it is being recovered.
 const AGAIN_EVERY: u64 = 16;
@@ -35,7 +35,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().expect(name))
 }
 
-/// A directory in memory where there is one: a million images wear no disk out.
+/// A directory in memory if possible: a million images would wear out a disk.
 fn room() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
@@ -140,7 +140,7 @@ impl Run {
         if again {
             let events = recorder::end();
             self.again += 1;
-            // The recovery, interrupted: what was promised before still holds.
+            // Interrupts the recovery: earlier promises still hold.
             let part = random.below(events.len() as u64 + 1) as usize;
             let disk = image.clone().after(&events[..part]);
             let second = disk.image(&mut disk::Choice::Torn(random));

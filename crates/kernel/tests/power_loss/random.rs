@@ -1,4 +1,4 @@
-//! Numbers that are the same for the same seed.
+//! Pseudo-random numbers, the same for the same seed.
 
 /// A generator (splitmix64).
 pub struct Random(u64);

@@ -1,4 +1,4 @@
-//! What `sync()` covers, and what it says when the system cannot.
+//! Which messages `sync()` covers, and its error when the system cannot sync.
 
 use std::fs::File;
 use std::ops::Range;
@@ -60,7 +60,7 @@ fn open(path: &Path, now_ms: i64) -> (Arc<Queue>, Arc<Appender>, Arc<AtomicI64>)
     )
 }
 
-/// Syncs, and returns which of the recorded events that took.
+/// Syncs, and returns the range of events recorded by that.
 fn sync(appender: &Appender) -> Range<usize> {
     let before = recorder::count();
     appender.sync(&Detached::here()).expect("sync");

@@ -1,4 +1,4 @@
-//! What is done to a queue while its changes are recorded, and what may be expected of it later.
+//! The operations on a queue while its changes are recorded, and the state expected later.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,21 +25,21 @@ use crate::random::Random;
 pub const START_MS: i64 = 1_705_314_600_000;
 pub const DAY_MS: i64 = 86_400_000;
 const ROLL_CYCLES: [&str; 3] = ["TEST2_DAILY", "TEST4_DAILY", "TEST_HOURLY"];
-/// Those of the rounds. The thread of `Batch` would sync at moments that nobody records: it is left
-/// out, and what it does is done between two steps.
+/// The durabilities of the rounds. The thread of `Batch` would sync at unrecorded moments: it is
+/// left out, and its work is done between two steps.
 const DURABILITIES: [Durability; 4] =
     [Durability::Process, Durability::Each, Durability::Batch, Durability::Process];
 /// Name of the tailer whose position is kept.
 pub const NAME: &str = "reader";
 
-/// What varies.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub roll_cycle: &'static str,
     pub block_bytes: u64,
     pub steps: u64,
     pub durability: Durability,
-    /// How many steps there are to a sync, which is the appender's or that of the thread of `Batch`.
+    /// The number of steps per sync, which is the appender's or that of the thread of `Batch`.
     pub sync_every: u64,
     pub roll_every: u64,
     pub largest: u64,
@@ -86,7 +86,7 @@ pub struct Appended {
     pub begun: usize,
 }
 
-/// What was done, in order.
+/// The operations, in order.
 #[derive(Default)]
 pub struct History {
     pub messages: BTreeMap<i64, Appended>,
@@ -106,7 +106,7 @@ impl History {
         self.messages.last_key_value().map(|(last, _)| *last)
     }
 
-    /// Notes that from now on a power cut leaves all messages up to an index.
+    /// Notes that from now on all messages up to an index survive a power cut.
     fn promise(&mut self, index: Option<i64>) {
         let before = self.synced.last().map(|(_, index)| *index);
         if let Some(index) = index.filter(|index| Some(*index) > before) {
@@ -121,14 +121,14 @@ impl History {
     }
 }
 
-/// Bytes without a zero, so that a zero tells what is missing.
+/// Bytes without a zero, so that zeros show what is missing.
 pub fn payload(random: &mut Random, largest: u64) -> Vec<u8> {
     let short = random.below(4) != 0;
     let length = 1 + random.below(if short { 80 } else { largest });
     (0..length).map(|_| 1 + random.below(255) as u8).collect()
 }
 
-/// Appends, reads, rolls, syncs and reopens, as the seed says.
+/// Appends, reads, rolls, syncs and reopens, directed by the seed.
 pub fn run(path: &Path, shape: &Shape) -> History {
     let mut random = Random::new(shape.seed);
     let mut history = History { now_ms: START_MS, ..History::default() };
@@ -187,7 +187,7 @@ impl Handles {
         history.messages.insert(index, Appended { payload, begun });
     }
 
-    /// A bulk write shows its messages in runs, by the first header of each.
+    /// A bulk write publishes its messages in runs, by the first header of each.
     fn append_many(&self, history: &mut History, random: &mut Random) {
         let begun = recorder::count();
         let payloads: Vec<Vec<u8>> = (0..=random.below(30)).map(|_| payload(random, 300)).collect();

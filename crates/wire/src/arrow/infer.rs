@@ -16,7 +16,7 @@ use crate::reader::{self, Name, Reader, Shape, Token};
 pub enum Sort {
     Bool,
     Int,
-    /// A whole number that a float32 holds, of more than 32 bits: integers are written so, too.
+    /// A whole number of more than 32 bits in a float32, which may also encode an integer.
     Whole,
     Float,
     Text,
@@ -198,8 +198,8 @@ impl Seen {
     }
 }
 
-/// Whether Java, and Quire, may have written an integer as this float: one that no 32 bits hold, up to
-/// 2^63, which stands for 2^63 - 1.
+/// Whether Java or Quire may have written an integer as this float: one beyond 32 bits, up to 2^63,
+/// which encodes 2^63 - 1.
 fn is_wide_integer(value: f32) -> bool {
     const TWO_TO_63: f32 = 9_223_372_036_854_775_808.0;
     let is_wide = !(-2_147_483_648.0..=4_294_967_295.0).contains(&value);

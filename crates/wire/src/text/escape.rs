@@ -44,8 +44,8 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// Appends an encoded string, quoted if necessary. Java has no four-byte sequences. A dump leaves a
-/// string that only looks quoted as it is; `read_back` quotes it.
+/// Appends an encoded string, quoted if necessary. Java has no four-byte sequences. A dump does not
+/// quote a string that merely looks quoted; `read_back` does.
 #[inline]
 pub fn put_text(out: &mut String, text: &[u8], read_back: bool) -> Result<()> {
     let quotes = quotes(text, read_back);

@@ -1,5 +1,5 @@
-//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md` §8.11);
-//! a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
+//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md`
+//! §8.11); a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
 
 use crate::out::{Out, room};
 use std::fmt;
@@ -288,7 +288,7 @@ pub(super) fn put_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// As [`parse`], with an error for an integer of more than 64 bits.
+/// Like [`parse`], with an error for an integer of more than 64 bits.
 pub fn parse_exact(text: &str) -> Result<Vec<u8>> {
     let message = parse(text)?;
     match large_integer(text) {
@@ -302,7 +302,7 @@ pub fn parse_exact(text: &str) -> Result<Vec<u8>> {
 
 /// The first integer of valid JSON that does not fit 64 bits, and the names around it.
 fn large_integer(text: &str) -> Option<(&str, Vec<String>)> {
-    // No shorter one is too large: most texts are looked at no further.
+    // Shorter integers cannot be too large, so most texts need no further check.
     text.as_bytes().windows(LEAST_LARGE).find(|digits| digits.iter().all(u8::is_ascii_digit))?;
     let mut names: Vec<Option<String>> = Vec::new();
     let mut rest = text;
@@ -335,7 +335,7 @@ fn large_integer(text: &str) -> Option<(&str, Vec<String>)> {
     None
 }
 
-/// How long the string is that a text begins with.
+/// The length of the string at the start of a text.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.bytes().skip(1).position(|byte| {
@@ -358,7 +358,7 @@ pub fn parse(text: &str) -> Result<Vec<u8>> {
     out.finish()
 }
 
-/// Digits that an integer of more than 64 bits has at least.
+/// The least number of digits of an integer of more than 64 bits.
 const LEAST_LARGE: usize = 19;
 
 /// Deserializes the next value into the message.

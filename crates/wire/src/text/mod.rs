@@ -1,6 +1,6 @@
 //! Messages as text and back: [`yaml`] and [`yaml_parser`], [`json`], [`hex`] for other
 //! bytes, and [`summary`] for a short form. [`rows`] are Arrow columns as text, and [`terminal`]
-//! is what a terminal must not be shown.
+//! finds characters that a terminal must not be shown.
 //!
 //! Shared parts: [`layout`] writes separators, [`escape`] quotes strings, [`number`] and
 //! [`uuid`] format values, [`source`] is a text being parsed, [`scalar`] a value in it.

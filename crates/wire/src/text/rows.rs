@@ -1,4 +1,4 @@
-//! Rows of Arrow columns as text: CSV, an object of JSON a line, or cells with tabs between them.
+//! Rows of Arrow columns as text: CSV, one JSON object per line, or cells separated by tabs.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ const DAY_S: i64 = 86_400;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Comma-separated; a cell is in quotes if it must be.
+    /// Comma-separated; a cell is quoted if necessary.
     Csv,
-    /// An object of JSON on a line.
+    /// One JSON object per line.
     Json,
-    /// Cells with tabs between them, on one line.
+    /// Cells separated by tabs, on one line.
     Text,
 }
 
@@ -81,7 +81,7 @@ pub fn put(out: &mut String, style: Style, columns: &[Column<'_>], row: usize) -
     Ok(())
 }
 
-/// Puts a cell in quotes where a reader would take it for two without them.
+/// Quotes a cell if a reader would otherwise misread it.
 fn quote(out: &mut String, start: usize, is_alone: bool) {
     let cell = &out[start..];
     let is_empty_line = is_alone && cell.is_empty();
@@ -168,7 +168,7 @@ impl Column<'_> {
 }
 
 impl Values<'_> {
-    /// Whether JSON has no values of this kind, and no character of them needs an escape.
+    /// Whether values of this kind are quoted in JSON and never need escapes.
     const fn is_quoted(&self) -> bool {
         matches!(
             self,
@@ -234,7 +234,7 @@ fn put_integer(
     Ok(())
 }
 
-/// A float, as messages in JSON have it; CSV and text need no quotes around `NaN`.
+/// A float in the form of messages as JSON; CSV and text need no quotes around `NaN`.
 fn put_number(out: &mut String, is_json: bool, value: f64) {
     if is_json || value.is_finite() {
         put_float(out, value);
@@ -249,7 +249,7 @@ fn put_date(out: &mut String, days: i64) {
     let _ = write!(out, "{year:04}-{month:02}-{day:02}");
 }
 
-/// A time of day: without a fraction, or with 6 or 9 digits of one.
+/// A time of day, without a fraction or with one of 6 or 9 digits.
 fn put_time(out: &mut String, time: i64, per_second: i64) {
     let (seconds, nanos) = (time / per_second, time % per_second * (1_000_000_000 / per_second));
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

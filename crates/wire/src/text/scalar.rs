@@ -96,7 +96,7 @@ fn stored(text: &[u8]) -> Vec<u8> {
         rest = after;
     }
     out.extend_from_slice(rest);
-    out.finish().unwrap_or_default() // there was room: see the parser
+    out.finish().unwrap_or_default() // memory was checked by the parser
 }
 
 fn put_f64(out: &mut Out, value: f64) {
@@ -133,7 +133,7 @@ pub fn is_large_integer(text: &str) -> bool {
     is_integer && integer(text).is_none()
 }
 
-/// The error for one.
+/// The error for an integer that does not fit 64 bits.
 #[must_use]
 pub fn too_large(digits: &str) -> WireError {
     WireError::new("an integer of more than 64 bits").with("value", digits)
@@ -155,7 +155,7 @@ fn float(text: &str) -> Option<f64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Appends a field name or a key. Names are Latin-1: a key beyond it has to be given as one.
+/// Appends a field name or a key. Names are Latin-1: other keys must be given as complex keys.
 pub fn put_name(out: &mut Out, name: &str, is_field: bool) -> Result<()> {
     // Java's dump refuses control characters in field names, and numeric names have no zeros first.
     let has_zeros = name.len() > 1 && name.starts_with('0');
@@ -197,7 +197,7 @@ pub fn put_typed(out: &mut Out, name: &[u8], value: &Scalar<'_>) -> Result<()> {
             writer::put_number(out, INT32, value.to_le_bytes());
         }
         b"long" => writer::put_number(out, INT64, number()?.to_le_bytes()),
-        #[allow(clippy::cast_possible_truncation)] // what a float of 32 bits is for
+        #[allow(clippy::cast_possible_truncation)] // as requested by the type
         b"float" => writer::put_number(out, FLOAT32, (decimal()? as f32).to_le_bytes()),
         b"double" => put_f64(out, decimal()?),
         _ => {

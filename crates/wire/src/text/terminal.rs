@@ -1,4 +1,5 @@
-//! Characters that a terminal does not show but obeys: they move its cursor or reorder its text.
+//! Characters that a terminal interprets instead of showing: they move its cursor or reorder its
+//! text.
 
 use std::fmt::Write;
 
@@ -57,7 +58,7 @@ pub fn put_line(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
-/// Appends bytes on one line as UTF-8; those that are not become escapes, too.
+/// Appends bytes on one line as UTF-8; invalid ones also become escapes.
 pub fn put_bytes(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         put_line(out, chunk.valid());
@@ -68,7 +69,7 @@ pub fn put_bytes(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Whether a character is not shown as one; line ends are among these, tabs are not.
+/// Whether a terminal does not show a character as such; includes line ends, but not tabs.
 fn is_unseen(char: char) -> bool {
     if char.is_ascii() {
         return char.is_ascii_control() && char != '\t';

@@ -14,12 +14,13 @@ use crate::reader;
 use crate::writer;
 use crate::writer::put_type_prefix;
 
-/// Encodes a YAML document as a message, as Java does: an integer of more than 64 bits becomes a float.
+/// Encodes a YAML document as a message, as Java does: an integer of more than 64 bits becomes a
+/// float.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {
     parsed(text, false)
 }
 
-/// As [`yaml`], with an error for an integer of more than 64 bits.
+/// Like [`yaml`], with an error for an integer of more than 64 bits.
 pub fn yaml_exact(text: &str) -> Result<Vec<u8>> {
     parsed(text, true)
 }
@@ -45,9 +46,9 @@ fn parsed(text: &str, is_exact: bool) -> Result<Vec<u8>> {
 struct Parser<'a> {
     from: Source<'a>,
     out: Out,
-    /// Integers that do not fit 64 bits are refused.
+    /// Whether integers that do not fit 64 bits are refused.
     is_exact: bool,
-    /// One was: its error gets the names around it.
+    /// Whether one was refused: its error then gets the enclosing names.
     is_too_large: bool,
 }
 

@@ -102,7 +102,7 @@ impl WireIn {
     }
 }
 
-// Closures, because the methods by their names are of one lifetime each.
+// Closures, because method paths would fix one lifetime each.
 #[allow(clippy::redundant_closure_for_method_calls)]
 impl RawIn {
     fn number<const N: usize>(&self, what: &'static str) -> PyResult<[u8; N]> {

@@ -1,4 +1,4 @@
-//! Objects of message classes, made of the fields that were read.
+//! Builds objects of message classes from the fields that were read.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::values::failure::{Failure, Result};
 static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 impl Codec {
-    /// An object of its fields; what is missing takes its default.
+    /// Builds an object from its fields; missing ones take their defaults.
     pub(super) fn object<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +91,7 @@ impl Codec {
         Ok(())
     }
 
-    /// Calls the class with the fields that were found; what is missing is left to it.
+    /// Calls the class with the fields that were found; missing ones are left to the class.
     fn call_with_names<'py>(
         &self,
         py: Python<'py>,
@@ -118,7 +118,7 @@ impl Codec {
     }
 }
 
-/// Sets an attribute whatever the class says of that.
+/// Sets an attribute, bypassing the class's own `__setattr__`.
 fn set_past_class<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,

@@ -1,4 +1,4 @@
-//! Messages that are dictionaries, of the keys and types that a `TypedDict` declares.
+//! Messages that are dictionaries with the keys and types that a `TypedDict` declares.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -11,7 +11,7 @@ use crate::values::failure::Result;
 use crate::values::{classes, encode};
 
 impl Codec {
-    /// Appends the values under their keys. What the class does not have is refused, or kept.
+    /// Appends the values under their keys. Unknown keys are refused, or kept.
     pub(super) fn put_items(
         &self,
         plan: &Plan,
@@ -43,7 +43,7 @@ impl Codec {
         if written < items.len() { self.put_others(plan, out, items, depth) } else { Ok(()) }
     }
 
-    /// Appends what the class does not have.
+    /// Appends unknown keys.
     #[cold]
     fn put_others(
         &self,

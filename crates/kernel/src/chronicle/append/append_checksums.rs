@@ -1,5 +1,5 @@
-//! The checksums of the messages that an appender writes (`docs/integrity.md`): stored after each call,
-//! without the write lock, from the bytes in the file.
+//! The checksums of the messages that an appender writes (`docs/integrity.md`): stored after each
+//! call, without the write lock, from the bytes in the file.
 
 use crate::chronicle::format::append_checksums::{self, record};
 use crate::chronicle::protocol::append_checksums::Records;
@@ -7,8 +7,8 @@ use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::chronicle::queue::handle::Queue;
 use crate::{Error, Result, warnings};
 
-/// Messages that were appended one after the other: the index and the position of the first, and the
-/// index of the last.
+/// Consecutive appended messages: the index and the position of the first, and the index of the
+/// last.
 #[derive(Clone, Copy)]
 pub struct Span {
     pub first: i64,
@@ -19,22 +19,23 @@ pub struct Span {
 /// The checksums of the cycle that an appender writes to.
 #[derive(Default)]
 pub struct AppendChecksums {
-    /// Where the records go, and what they are made from.
+    /// The records of the open cycle, and the roll file they are computed from.
     open: Option<(Records, View)>,
-    /// A message whose record takes a system call to store: the next append that may wait stores it.
+    /// A message whose record needs a system call to store: the next append that may wait stores
+    /// it.
     pending: Option<Span>,
-    /// The cycle whose side file cannot be written: an append does not fail for it.
+    /// The cycle whose side file cannot be written; that is not an error of appends.
     failed: Option<i32>,
 }
 
 impl AppendChecksums {
-    /// Whether the record of an earlier message has to be stored first, by a thread that may wait.
+    /// Whether the record of an earlier message must be stored first, by a thread that may wait.
     #[inline]
     pub const fn is_behind(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// Stores the record of one message, if that takes no system call: later otherwise.
+    /// Stores the record of one message, or defers it if that needs a system call.
     #[inline]
     pub fn note_soon(&mut self, queue: &Queue, span: Span) {
         if !self.try_note(queue, span) {
@@ -97,7 +98,7 @@ fn opened(queue: &Queue, cycle: i32) -> Result<(Records, View)> {
     match queue.view(cycle)? {
         Some(view) if queue.has_file(cycle) => Ok((records, view)),
         _ => {
-            // They would be of other messages than those of a roll file that is put there later.
+            // They would not match the messages of a roll file that is put there later.
             records.remove()?;
             Err(Error::gone("the cycle was removed", &path))
         }

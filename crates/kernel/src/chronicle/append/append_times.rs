@@ -1,4 +1,5 @@
-//! What an appender keeps of append times (`docs/rolling.md`): after each call, without the write lock.
+//! Append times that an appender records (`docs/rolling.md`), after each call and without the write
+//! lock.
 
 use crate::chronicle::format::time_index;
 use crate::chronicle::protocol::time_index::Points;
@@ -9,12 +10,12 @@ use crate::{Error, Result, warnings};
 #[derive(Default)]
 pub struct AppendTimes {
     points: Option<Points>,
-    /// The cycle whose side file cannot be written: an append does not fail for it.
+    /// The cycle whose side file cannot be written; that is not an error of appends.
     failed: Option<i32>,
 }
 
 impl AppendTimes {
-    /// Notes that the message of an index, and all before it, have been appended by now.
+    /// Notes that the message at an index, and all before it, have been appended by now.
     pub fn note(&mut self, queue: &Queue, index: i64, now_ms: i64) {
         let Ok((cycle, sequence)) = queue.roll().split(index) else { return };
         if self.failed == Some(cycle) {

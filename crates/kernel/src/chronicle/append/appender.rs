@@ -1,6 +1,6 @@
-//! Writing at the end of a queue (`docs/protocol.md` §5). Every way to append takes the write lock, by
-//! [`Appender::with_write_lock`] or without waiting, and goes through [`Appender::holding`]: what it
-//! stores it stores by way of the [`End`] that it gets there.
+//! Writing at the end of a queue (`docs/protocol.md` §5). Every kind of append takes the write
+//! lock, by [`Appender::with_write_lock`] or without waiting, and goes through
+//! [`Appender::holding`], which passes it the [`End`] to store through.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,25 +39,26 @@ pub struct Appender {
     closed: AtomicBool,
     /// The longest message.
     limit: u64,
-    /// The files of older cycles were looked at.
+    /// Whether the files of older cycles have been examined.
     older_ended: AtomicBool,
     state: SpinState<State>,
     /// Never locked together with the state.
     times: SharedState<AppendTimes>,
-    /// Kept if the queue says so; locked before the state, never while that is waited for.
+    /// None unless the queue's options ask for checksums. Locked before the state, and never while
+    /// waiting for it.
     checksums: Option<SharedState<AppendChecksums>>,
 }
 
-/// What the write lock is taken for.
+/// The purpose of taking the write lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A message, which a replication sink may keep out, and a sync that failed.
+    /// A message: refused while a replication sink keeps the append lock, and after a failed sync.
     Message,
     /// Metadata, which the holder of the append lock may write.
     Metadata,
-    /// The files alone.
+    /// No document, only changes of files.
     Files,
-    /// A batch of the source: the sink keeps the append lock.
+    /// A batch from the source: the sink keeps the append lock.
     Replica,
 }
 
@@ -68,7 +69,8 @@ impl Appender {
         Self::with_limit(queue, limit, signals)
     }
 
-    /// One of messages that another process has accepted, which may be longer than this one accepts.
+    /// An appender of messages that another process has accepted, which may be longer than this
+    /// process would accept.
     pub fn of_accepted(queue: Arc<Queue>, signals: Signals<'_>) -> Result<Arc<Self>> {
         Self::with_limit(queue, u64::from(document::LENGTH_MASK), signals)
     }
@@ -106,7 +108,7 @@ impl Appender {
     /// Closes the appender.
     pub fn close(&self, may_wait: &Detached) {
         self.closed.store(true, Ordering::Release);
-        // In a forked child the lock may be that of a thread which is not there.
+        // In a forked child the lock may be held by a thread that does not exist there.
         if self.queue.check_generation().is_ok() {
             self.release_files(may_wait);
         }
@@ -124,7 +126,7 @@ impl Appender {
         Ok(self.state.lock(may_wait).last_index)
     }
 
-    /// The index of the last message, as far as that is known at once.
+    /// The index of the last message, if that is known without waiting.
     #[must_use]
     pub fn handle_state(&self) -> HandleState {
         if self.queue.check_generation().is_err() {
@@ -177,7 +179,8 @@ impl Appender {
         self.holding(table, guard, timer, now_ms, way)
     }
 
-    /// As [`Self::holding_state`], by a thread that may wait; then append times and durability.
+    /// Like [`Self::holding_state`], for a thread that may wait; then stores append times and
+    /// checksums, and syncs if the queue promises that.
     fn holding<T>(
         &self,
         table: &TableStore,
@@ -193,7 +196,7 @@ impl Appender {
         if let Some(checksums) = &self.checksums {
             checksums.lock(may_wait).note(&self.queue, appended.span());
         }
-        // Moving a `Result` about would take longer than much of an append.
+        // Matched in place: copying a `Result` would take longer than much of an append.
         let done = match done {
             Ok(done) => match self.make_durable(may_wait, appended.last) {
                 Ok(()) => Ok(done),
@@ -205,8 +208,8 @@ impl Appender {
         done
     }
 
-    /// Hands out the end of the queue under the write lock, and then lets go of both locks. What was
-    /// appended is put in its place also where the result is an error.
+    /// Calls `way` with the end of the queue under the write lock, and then releases both locks.
+    /// `appended` is set even if `way` fails.
     #[inline]
     fn holding_state<'g, T, G: HeldLock<'g>>(
         &self,
@@ -217,7 +220,7 @@ impl Appender {
         appended: &mut Appended,
         way: impl FnOnce(&mut End<'_, G>) -> Result<T>,
     ) -> Result<T> {
-        self.check_open()?; // another thread may have closed it before it let go of the lock
+        self.check_open()?; // another thread may have closed it before it released the lock
         let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
         let done = way(&mut end);
         let keeps_lock = end.keeps_lock;
@@ -238,7 +241,7 @@ impl Appender {
         done
     }
 
-    /// Steps 1 and 2, if they need no wait and the append nothing after it.
+    /// Steps 1 and 2; None if they need a wait or a sync must follow the append.
     #[inline]
     fn try_lock<'a>(&self, table: &'a TableStore) -> Result<Option<WriteGuard<'a>>> {
         self.check_open()?;
@@ -272,7 +275,8 @@ impl Appender {
         let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
         let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
-        // After the closing of the last queue, this lock is known to this process alone.
+        // Checked after the wait: once the last queue is closed, the table is unmapped, and the
+        // lock is private to this process.
         self.check_open()?;
         taken.map_err(|mut error| {
             if let (Error::LockTimeout { waited_ms: all_ms, .. }, LockWait::HasWaited(_)) =
@@ -285,7 +289,7 @@ impl Appender {
     }
 
     /// Appends one message and returns its index, if that needs neither waiting nor a system call;
-    /// None if it does: [`Self::append`] does it then.
+    /// None otherwise, and the caller calls [`Self::append`].
     #[inline]
     pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
         packed(self.compression(), payload, |stored| match &self.checksums {
@@ -294,7 +298,7 @@ impl Appender {
         })
     }
 
-    /// As [`Self::try_append_stored`], and leaves the message's checksum.
+    /// Like [`Self::try_append_stored`], and also stores the message's checksum.
     fn try_append_summed(
         &self,
         checksums: &SharedState<AppendChecksums>,
@@ -329,7 +333,7 @@ impl Appender {
         let done = self
             .holding_state(state, table, guard, now_ms, appended, |end| end.try_append(payload));
         timer.appended(appended.messages, appended.bytes);
-        // Moving a `Result` about would take longer than much of an append.
+        // Matched in place: copying a `Result` would take longer than much of an append.
         match done {
             Err(error) => Err(not_alone(table, error)),
             done => done,
@@ -343,7 +347,7 @@ impl Appender {
         now_ms: Option<i64>,
         payload: Payload<'_>,
     ) -> Result<i64> {
-        // Before the lock, for which others wait.
+        // Compressed before taking the lock, for which others may wait.
         let (index, is_low) = packed(self.compression(), payload, |stored| {
             self.with_write_lock(signals.again(), Purpose::Message, now_ms, |end| {
                 end.choose_cycle()?;
@@ -387,7 +391,7 @@ impl Appender {
         }
     }
 
-    /// Takes the place of the next document; the write lock stays held.
+    /// Claims the place of the next document; the write lock stays held.
     pub fn claim(
         &self,
         mut signals: Signals<'_>,
@@ -413,7 +417,7 @@ impl Appender {
         self.table().is_ok_and(|table| table.write_lock().word.read() != table::UNLOCKED)
     }
 
-    /// Publishes a claimed document and lets go of the write lock; returns its index.
+    /// Publishes a claimed document and releases the write lock; returns its index.
     #[allow(clippy::needless_pass_by_value)] // a claim is used up
     pub fn publish(&self, may_wait: &Detached, claim: Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
@@ -477,7 +481,7 @@ impl Appender {
         })
     }
 
-    /// Keeps the time of messages up to `last`, which the lock no longer covers.
+    /// Records the append time of messages up to `last`, after the write lock was released.
     #[inline]
     fn note_time(&self, may_wait: &Detached, last: Option<i64>, now_ms: Option<i64>) {
         if let (true, Some(last)) = (self.queue.options().time_index, last) {
@@ -486,8 +490,8 @@ impl Appender {
         }
     }
 
-    /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
-    /// another thread has covered them meanwhile.
+    /// If appends are to be durable when they return: syncs messages up to `last`, unless another
+    /// thread's sync has covered them meanwhile.
     #[inline]
     fn make_durable(&self, may_wait: &Detached, last: Option<i64>) -> Result<()> {
         let commit = self.queue.commit();
@@ -537,7 +541,7 @@ impl Appender {
     /// How long an append waits for the write lock.
     #[must_use]
     pub fn lock_timeout(&self) -> Duration {
-        // Java waits half as long again as its queue's timeout.
+        // Java waits 1.5 times its queue's timeout.
         self.queue.options().timeout.mul_f64(1.5)
     }
 
@@ -566,7 +570,7 @@ impl Handle for Appender {
     }
 }
 
-/// The error of a step that met another writer's changes: that the table was lost, if it was.
+/// Replaces an error due to another writer's changes by one about the table, if the table was lost.
 #[cold]
 fn not_alone(table: &TableStore, error: Error) -> Error {
     match error {
@@ -575,7 +579,7 @@ fn not_alone(table: &TableStore, error: Error) -> Error {
     }
 }
 
-/// The payload of a document; where nothing was written to it, the bytes that say so.
+/// The payload of a document; if nothing was written to it, the encoding of an empty one.
 const fn or_empty(bytes: &[u8]) -> Payload<'_> {
     Payload::new(if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { bytes })
 }

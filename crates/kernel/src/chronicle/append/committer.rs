@@ -1,4 +1,4 @@
-//! The thread of `durability="batch"`: it syncs what was appended, every so often and when the queue
+//! The thread of `durability="batch"`: it syncs appended messages periodically and when the queue
 //! closes. It starts with the queue's first appender, and holds no lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::os::detached::Detached;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
-/// The disk is looked after this often.
+/// How often the disk space is checked.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Syncs a queue.
@@ -70,7 +70,7 @@ impl Committer {
     }
 }
 
-/// Syncs what was appended since the last sync; where that fails, all later appends do.
+/// Syncs messages appended since the last sync; if that fails, all later appends fail.
 pub fn commit_new(may_wait: &Detached, queue: &Queue) {
     if let Err(error) = try_commit_new(may_wait, queue) {
         queue.commit().fail(&error);

@@ -4,18 +4,19 @@
 //! 1. check the append lock;
 //! 2. take the write lock;
 //! 3. choose the cycle: the clock's, or the listing's highest if that is greater;
-//! 4. open or create its file, and roll if it is another one;
-//! 5. load the write position again: others may have moved it;
+//! 4. open or create its file, and roll if the cycle has changed;
+//! 5. reload the write position, which other appenders may have moved;
 //! 6. walk from there to the first 0 header, counting messages;
 //! 7. make room;
-//! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c store
-//!    zeros after it, 8d check the lock word again, 8e CAS the header;
-//! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence word,
-//!    9c find or add the index array, 9d store the slot;
+//! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c
+//!    store zeros after it, 8d check the lock word again, 8e CAS the header;
+//! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence
+//!    word, 9c find or add the index array, 9d store the slot;
 //! 10. release the write lock: the guard of step 2 is dropped.
 //!
 //! Steps 1, 2 and 10 are the appender's `with_write_lock`, which hands out the [`End`] in between.
-//! Between two messages 4 to 7 mostly have nothing to do: [`Tail::is_ready_for`] says so with two loads.
+//! For most messages steps 4 to 7 have nothing to do: [`Tail::is_ready_for`] finds out with two
+//! loads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,41 +44,42 @@ mod replica;
 
 pub use replica::end_of_replica;
 
-/// A queue whose newest cycle begins this much after the clock's time has had a wrong clock.
+/// If the newest cycle begins this long after the clock's time, a clock was wrong.
 const FAR_AHEAD_MS: i64 = 86_400_000;
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
 
-/// What an appender knows of the end of the queue between two calls.
+/// An appender's knowledge of the end of the queue between two calls.
 #[derive(Default)]
 pub struct State {
     /// The file that was appended to last.
     pub tail: Option<Tail>,
-    /// The cycle the clock was last in, and for which of its milliseconds that holds.
+    /// The cycle of the clock's last time, and the milliseconds for which this cycle is known to be
+    /// current.
     clock_cycle: (i32, Range<i64>),
     /// The index of the last message this appender wrote.
     pub last_index: Option<i64>,
     /// The cycle after that of a removed file: no append goes to one before it.
     lowest: i32,
-    /// What it has not synced.
+    /// Appends that are not synced yet.
     pub unsynced: Unsynced,
-    /// By which those who sleep are woken, if anybody ever slept.
+    /// The side file for waking sleeping readers; None if no reader ever slept.
     pub sleepers: Option<Arc<SideFile>>,
-    /// What it takes to store messages in another way than they are given.
+    /// Buffers for storing messages transformed.
     storing: Storing,
-    /// What is known of replicas, if there are any.
+    /// The states of replicas, if there are any.
     replicas: Option<Arc<ReplicaStates>>,
 }
 
 impl State {
-    /// Whether somebody sleeps until there is a message: P2 of `waiting/word.rs`.
+    /// Whether a reader sleeps until there is a message: P2 of `waiting/word.rs`.
     #[inline]
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.sleepers.as_ref().is_some_and(|file| file.word().is_armed())
     }
 
-    /// An error when the queue's source has a lease, and it is over.
+    /// An error if the queue's source has a lease that has expired.
     #[inline]
     pub fn check_lease(&self) -> Result<()> {
         self.replicas.as_ref().map_or(Ok(()), |replicas| replicas.check_lease())
@@ -97,7 +99,7 @@ pub struct Appended {
     pub first: Option<(i64, u64)>,
 }
 
-/// How many messages, and of how many bytes.
+/// Number and total size of messages.
 #[derive(Default)]
 struct Stored {
     messages: u64,
@@ -105,7 +107,7 @@ struct Stored {
 }
 
 impl Appended {
-    /// Where the messages are of the cycle that the last one is in.
+    /// The span of appended messages in the cycle of the last one.
     pub fn span(&self) -> Option<Span> {
         let (first, position) = self.first?;
         Some(Span { first, position, last: self.last? })
@@ -119,16 +121,16 @@ pub struct End<'a, G> {
     limit: u64,
     table: &'a TableStore,
     guard: &'a G,
-    /// What becomes of messages; None where they are stored as they are given.
+    /// Transformations of messages; None if they are stored as given.
     layers: Option<&'a Layers>,
     state: &'a mut State,
     /// The time, if a clock of the caller gave it.
     now_ms: Option<i64>,
     /// The cycle that is appended to.
     cycle: i32,
-    /// What was appended so far.
+    /// The messages appended so far.
     pub appended: Appended,
-    /// What is stored in the run, and not visible yet.
+    /// Messages stored in the run and not yet visible.
     stored: Stored,
     /// The write lock stays taken when the call ends.
     pub keeps_lock: bool,
@@ -165,7 +167,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         self.queue
     }
 
-    /// As [`State::check_lease`], of a document that was claimed before.
+    /// Like [`State::check_lease`], for a document claimed earlier.
     pub fn check_lease(&self) -> Result<()> {
         self.state.check_lease()
     }
@@ -185,7 +187,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         self.guard
     }
 
-    /// The cycle to append to, unless the clock has moved too far to say.
+    /// The cycle to append to; None if the clock has left the known milliseconds.
     #[expect(clippy::inline_always, reason = "once a message: a call more costs 4 %")]
     #[inline(always)]
     fn known_cycle(&self, now: i64) -> Option<i32> {
@@ -194,7 +196,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
     }
 
     /// Appends a message and returns its index, if that needs neither waiting nor a system call.
-    /// With the next step of space due it does: [`End::take_low`].
+    /// None if it does, as when the next step of space is due ([`End::take_low`]).
     #[inline]
     pub fn try_append(&mut self, payload: Payload<'_>) -> Result<Option<i64>> {
         let now = time_of(self.queue, self.now_ms);
@@ -219,7 +221,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         }
     }
 
-    /// How long a payload is at most where it is stored.
+    /// The greatest length that a payload can have once stored.
     #[inline]
     const fn stored_length(&self, payload: Payload<'_>) -> u64 {
         payload.len() + if let Some(layers) = self.layers { layers.overhead() } else { 0 }
@@ -237,7 +239,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
     }
 }
 
-/// What may wait, under the lock.
+/// Steps that may wait while holding the lock.
 impl End<'_, DetachedGuard<'_>> {
     /// Step 3. A clock that lags does not write into the past.
     #[inline]
@@ -275,7 +277,7 @@ impl End<'_, DetachedGuard<'_>> {
         self.append_with_room(payload, true).map(|(index, _)| index)
     }
 
-    /// The index, and how long the document is in the file.
+    /// Steps 4 to 9 with checks; returns the index and the document's stored length.
     fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<(i64, u64)> {
         let length = self.stored_length(payload);
         check_length(self.queue, self.limit, length)?;
@@ -353,19 +355,22 @@ impl End<'_, DetachedGuard<'_>> {
         Ok(())
     }
 
-    /// Whether the next step of space is due, to be taken without the lock; says so once for each.
+    /// Whether the next step of space is due, to be taken without the lock; returns true once per
+    /// step.
     pub fn take_low(&mut self) -> bool {
         self.state.tail.as_mut().is_some_and(Tail::take_low)
     }
 
-    /// The index the next message gets, with a number left for one unless it is metadata.
+    /// The index the next message gets, checking that a sequence is left for it unless it is
+    /// metadata.
     pub fn next_index(&mut self, metadata: bool) -> Result<i64> {
         let tail = self.tail()?;
         tail.check_sequence(metadata)?;
         Ok(tail.next_index())
     }
 
-    /// Goes to the place that was claimed for an index; an error if somebody has written there.
+    /// Goes to the place that was claimed for an index; an error if another writer has written
+    /// there.
     pub fn go_to(&mut self, index: i64) -> Result<()> {
         let sequence;
         (self.cycle, sequence) = self.queue().roll().split(index)?;
@@ -381,8 +386,8 @@ impl End<'_, DetachedGuard<'_>> {
             if !matches!(error, Error::WriteAfterEof { .. }) || self.cycle == i32::MAX {
                 return Err(error);
             }
-            // Somebody ended the newest file, and died before making the next one, or before the
-            // listing named it.
+            // A writer ended the newest file and died before creating the next one, or before
+            // adding it to the listing.
             self.queue().refresh(Signals::Deferred(self.guard.may_wait()))?;
             self.cycle = listing::newest(self.table, self.cycle + 1);
             self.roll_to(self.cycle)?;
@@ -395,7 +400,7 @@ impl End<'_, DetachedGuard<'_>> {
     /// Step 4: closes the files before `cycle` and opens or creates its file.
     fn roll_to(&mut self, cycle: i32) -> Result<()> {
         let (queue, guard) = (self.queue(), self.guard);
-        self.table.shared.check_present()?; // else a file would be made in another directory
+        self.table.shared.check_present()?; // else the file would be created in another directory
         self.appended.first = None;
         match self.state.tail.take() {
             Some(mut tail) => {
@@ -412,7 +417,8 @@ impl End<'_, DetachedGuard<'_>> {
         queue.look_at_space(view.file());
         self.state.tail = Some(Tail::new(view, queue.roll(), queue.growth())?);
         self.state.unsynced.add(cycle);
-        // Who sleeps finds the file before its first message: `waiting/word.rs`.
+        // SYNC POINT with W1 to W3 of `waiting/word.rs`: a sleeper finds the file before its first
+        // message.
         word::settle();
         Ok(())
     }
@@ -427,10 +433,10 @@ impl End<'_, DetachedGuard<'_>> {
     }
 }
 
-/// What steps 3 and 4 meet seldom.
+/// Rare cases of steps 3 and 4.
 impl End<'_, DetachedGuard<'_>> {
-    /// What is checked when the clock moved: its cycle, whether the table and the open file are
-    /// still there, and whether there is space left.
+    /// Checks that are due when the clock has moved: the cycle, whether the table and the open file
+    /// still exist, and whether there is space left.
     #[cold]
     fn check_surroundings(&mut self, now: i64) -> Result<()> {
         let queue = self.queue();
@@ -453,15 +459,16 @@ impl End<'_, DetachedGuard<'_>> {
         Ok(())
     }
 
-    /// Leaves a file that was removed while it was appended to: nobody else finds what is written
-    /// there. It is ended, for those who read it still, and the next cycle is used.
+    /// Leaves a file that was removed while it was appended to, as new readers could not find its
+    /// messages. The file is ended for its remaining readers, and the next cycle is used.
     fn leave_removed(&mut self, cycle: i32) -> Result<()> {
         let state = &mut *self.state;
         state.unsynced.note_lost(state.tail.as_mut())?;
         let Some(mut tail) = state.tail.take() else { return Ok(()) };
         let file = Arc::clone(tail.view.file());
-        // The clock's, if that is later; or it was made again, and is used. No index is given twice,
-        // even if a step from here on fails and the next append finds no file at all.
+        // False if the clock's cycle is later, or if the file was created again and can be used.
+        // `lowest` ensures that no index is assigned twice, even if a later step fails and the next
+        // append finds no file at all.
         let is_next = file.cycle >= cycle && !self.queue().has_file(file.cycle);
         if is_next {
             self.state.lowest = file.cycle.saturating_add(1);
@@ -475,7 +482,7 @@ impl End<'_, DetachedGuard<'_>> {
     }
 
     /// This cycle, or the next one if it is compressed, or if its file is of version 4, which is
-    /// ended: appending goes on in version 5.
+    /// ended: appends continue in version 5.
     fn after_ended(&self, mut cycle: i32) -> Result<i32> {
         while cycle < i32::MAX && (self.queue().is_compressed(cycle) || self.end_old(cycle)?) {
             cycle = listing::newest(self.table, cycle + 1);
@@ -483,7 +490,7 @@ impl End<'_, DetachedGuard<'_>> {
         Ok(cycle)
     }
 
-    /// Ends the file of a cycle if it is of version 4; whether it is.
+    /// Ends the file of a cycle if it is of version 4. Returns whether it is.
     fn end_old(&self, cycle: i32) -> Result<bool> {
         match self.queue().view(cycle) {
             Ok(Some(mut view)) if create::is_of_version_4(view.file()) => {
@@ -494,8 +501,8 @@ impl End<'_, DetachedGuard<'_>> {
     }
 }
 
-/// Refuses to begin a cycle far ahead, if there is a limit, and warns where somebody began one:
-/// every append goes there until the clock has caught up.
+/// Refuses to begin a cycle far ahead, if there is a limit, and warns if one exists: every append
+/// goes there until the clock has caught up.
 fn check_clock(queue: &Queue, cycle: i32, now: i64) -> Result<()> {
     let schedule = queue.schedule();
     let Some(newest) = i32::try_from(queue.highest_cycle()).ok().filter(|it| *it >= 0) else {

@@ -1,9 +1,9 @@
-//! Named tailers whose file lost its tail, as in a power cut or by an older copy put in its place.
+//! Named tailers whose file lost its tail, as after a power cut or a restore from an older copy.
 //!
-//! Such a tailer's stored position lies past the end of the file. Once the file has been appended to
-//! past that position nothing shows the loss, and the tailer would skip the messages that filled the
-//! gap. So an appender that begins with a file looks first, while nobody else can append: a
-//! position past the end is taken back to the end, where the first message after the loss will be.
+//! Such a tailer's stored position lies past the end of the file. Once the file has been appended
+//! to past that position nothing shows the loss, and the tailer would skip the messages that filled
+//! the gap. So an appender checks before its first append to a file, under the write lock: a
+//! position past the end is moved back to the end, where the first message after the loss will be.
 
 use super::tail::Tail;
 use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};
@@ -13,7 +13,7 @@ use crate::chronicle::queue::handle::Queue;
 use crate::probe::fault::step;
 use crate::{Result, warnings};
 
-/// Moves named tailers past the end of the file that is about to be appended to back to it.
+/// Moves named tailers that are past the end of the file to be appended to back to its end.
 pub fn rewind_tailers(
     queue: &Queue,
     table: &TableStore,
@@ -24,7 +24,8 @@ pub fn rewind_tailers(
     let last_of_cycle = queue.roll().to_index(tail.view.file().cycle, 0)?
         | queue.roll().sequence_mask().cast_signed();
     for (name, stored) in queue.named_tailers()? {
-        // The last one there can be is that of a tailer which read backward to the next cycle's start.
+        // `last_of_cycle` itself is valid: it is the position of a tailer that read backward to the
+        // next cycle's start.
         if stored > end && stored < last_of_cycle {
             rewind_tailer(table, &name, stored, end)?;
         }
@@ -32,7 +33,8 @@ pub fn rewind_tailers(
     Ok(())
 }
 
-/// Moves every named tailer past `end` back to it: what follows was taken out of the queue.
+/// Moves every named tailer that is past `end` back to it: later messages were removed from the
+/// queue.
 pub fn rewind_past(
     queue: &Queue,
     table: &TableStore,
@@ -50,7 +52,7 @@ fn rewind_tailer(table: &TableStore, name: &str, stored: i64, end: i64) -> Resul
     let Some(position) = table.find(&key)? else { return Ok(()) };
     let (cells, old, new) = (table.cells(), stored.cast_unsigned(), end.cast_unsigned());
     if cells.swap_acq_rel(position, old, new, step!("tailer.index.store")).is_err() {
-        return Ok(()); // its reader stored another one meanwhile
+        return Ok(()); // its reader stored another position meanwhile
     }
     if is_replicated(name)
         && let Some(version) = table.find(&format!("{key}.version"))?

@@ -1,7 +1,9 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the end of the queue while the
-//! write lock is held, `tail` the file it lies in, `lost_tail` the named tailers of a file that lost
-//! its own, `runs` appends of many messages, `older` the files of older cycles, `of_sink` what the sink of a replica does, `append_times` the side file of append times,
-//! `append_checksums` that of checksums, `sync` what a sync covers, [`committer`] the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
+//! write lock is held, `tail` the file that the end lies in, `lost_tail` the named tailers of a
+//! file that lost its tail, `runs` appends of many messages, `older` ends the files of older
+//! cycles, `of_sink` appends to a replica, `append_times` and `append_checksums` write their side
+//! files, `sync` decides which files a sync covers, [`committer`] is the thread that syncs, and
+//! [`pretoucher`] prepares files ahead of appends.
 
 mod append_checksums;
 pub(crate) mod append_times;

@@ -1,4 +1,4 @@
-//! What the sink of a replica does, which keeps the append lock.
+//! Appends of a replica's sink, which keeps the append lock.
 
 use super::appender::{Appender, Purpose};
 use super::end;
@@ -7,8 +7,8 @@ use crate::chronicle::format::batch::{Batch, ReplicaEnd};
 use crate::os::interrupt::Signals;
 
 impl Appender {
-    /// Appends what is not here yet of a batch from the source, by the sink that keeps the append
-    /// lock.
+    /// Appends the documents of a batch from the source that the replica lacks, for the sink that
+    /// keeps the append lock.
     pub fn apply(
         &self,
         signals: Signals<'_>,
@@ -18,13 +18,13 @@ impl Appender {
         self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
     }
 
-    /// Returns once appends that were under way when the append lock was taken have ended.
+    /// Returns once all appends have ended that were in progress when the append lock was taken.
     pub fn settle(&self, signals: Signals<'_>) -> Result<()> {
         self.with_write_lock(signals, Purpose::Replica, None, |_| Ok(()))
     }
 
-    /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock
-    /// took out of the queue.
+    /// Moves table entries back to the queue's new end after the sink, which keeps the append lock,
+    /// removed the messages from `end` on.
     pub fn forget_from(&self, signals: Signals<'_>, end: i64) -> Result<()> {
         self.with_write_lock(signals, Purpose::Replica, None, |found| found.forget_from(end))
     }

@@ -1,14 +1,14 @@
-//! Ending the files of older cycles (`docs/protocol.md` §7.2). Others wait while the write lock is held,
-//! so an appender looks at them before it takes the lock for its first append:
+//! Ending the files of older cycles (`docs/protocol.md` §7.2). Other processes wait while the write
+//! lock is held, so an appender examines older files before it takes the lock for its first append:
 //!
-//! 1. each older file but the last is looked at, oldest first, without the lock;
-//! 2. one that lacks its end-of-file marker is ended under the lock, which is released again;
-//! 3. `normalisedEOFsTo` is raised to the last one that was looked at.
+//! 1. each older file but the last is examined, oldest first, without the lock;
+//! 2. a file that lacks its end-of-file marker is ended under the lock, which is then released;
+//! 3. `normalisedEOFsTo` is raised to the last file examined.
 //!
-//! The append itself looks at what came since, by [`End::normalise_up_to`]. A marker stays once it is
-//! there, so nothing that others do in between makes the word wrong. A crash anywhere leaves it too low.
-//! Rolling does not raise it: a Java writer whose clock lags may make a file for a cycle that was left
-//! out, and the next appender is to end it.
+//! The append itself examines files created since, by [`End::normalise_up_to`]. Markers are never
+//! removed, so concurrent appenders cannot make the word too high; a crash at any step leaves it
+//! too low. Rolling does not raise it: a Java writer whose clock lags may create a file for a
+//! skipped cycle, which the next appender is to end.
 
 use super::appender::Appender;
 use super::end::End;
@@ -23,7 +23,7 @@ use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Result, warnings};
 
-/// After this many files the word is raised: an interrupted look does not begin again.
+/// The word is raised after this many files, so that an interrupted pass need not start over.
 const NOTE_EVERY: usize = 256;
 
 impl Appender {
@@ -67,13 +67,13 @@ impl End<'_, DetachedGuard<'_>> {
         self.normalise_up_to(self.cycle().min(newest), true)
     }
 
-    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
-    /// how far that was done, once there was more than the latest file to look at.
+    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` records how
+    /// far that was done, if there was more than the latest file to examine.
     pub(super) fn normalise_up_to(&self, cycle: i32, always_note: bool) -> Result<()> {
         let (queue, table) = (self.queue(), self.table());
         let older = queue.cycles_between(normalised_to(table)?, cycle)?;
         for cycle in &older {
-            // That nobody appended when the queue's last cycle ended is no event: a later start is one.
+            // No warning for the last cycle: having no appends since it ended is normal.
             if always_note || older.last() != Some(cycle) {
                 end_missed(queue, *cycle, self.guard())?;
             } else {

@@ -1,10 +1,10 @@
 //! The pretoucher that a user runs, by steps, in a thread, or in a process of its own.
 //!
-//! A step (1) finds the file that appends go to, and creates it if the cycle has none; (2) creates
-//! that of the next cycle shortly before its time, if asked to; (3) reserves and populates space
-//! after the last message; (4) releases pages well before it. Space is prepared as the thread for
-//! fast appenders does it (`memory/pretouch.rs`), which then has nothing left to do. No step waits
-//! for the write lock: where that is taken, the next step tries again.
+//! A step (1) finds the file that appends go to, and creates it if the cycle has none; (2) if
+//! requested, creates the next cycle's file shortly before that cycle starts; (3) reserves and
+//! populates space after the last message; (4) releases pages well before it. Space is prepared in
+//! the same way as by the thread for fast appenders (`memory/pretouch.rs`), which then has nothing
+//! left to do. No step waits for the write lock: if it is held, the next step tries again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,20 +24,20 @@ use crate::os::interrupt::Signals;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
-/// At least, and at most, this many bytes are prepared ahead.
+/// At least and at most this many bytes are prepared ahead.
 const LEAST_AHEAD: u64 = 1 << 20;
 const MOST_AHEAD: u64 = 64 << 20;
-/// What was written since the last step is expected this many times more.
+/// Space is prepared for this many times the bytes written since the last step.
 const STEPS_AHEAD: u64 = 8;
-/// This much before the last message stays mapped, and pages are released in pieces this long.
+/// This many bytes before the last message stay mapped; pages are released in pieces of this size.
 const KEPT: u64 = 8 << 20;
 
-/// What a pretoucher does besides preparing space.
+/// Options of a pretoucher besides preparing space.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices {
     /// Create the file of the next cycle before its time.
     pub early_acquire: bool,
-    /// How long before, in milliseconds.
+    /// How long before that time, in milliseconds.
     pub preroll_ms: i64,
     /// Create no file at all.
     pub dont_write: bool,
@@ -133,7 +133,7 @@ impl Pretoucher {
             if !sync::is_removed(warm.view.file())? {
                 return Ok(());
             }
-            self.queue().forget_file(warm.view.file()); // another one has its name
+            self.queue().forget_file(warm.view.file()); // another file has its name
         }
         state.current = None;
         let mut file = self.queue().file(cycle)?;
@@ -185,7 +185,8 @@ impl Pretoucher {
     fn without_waiting<T>(&self, step: impl FnOnce(&Appender) -> Result<T>) -> Result<Option<T>> {
         lock_wait::set(LockWait::Tries);
         let done = step(&self.appender);
-        // A step that was refused before it took the lock leaves nothing to this thread's appends.
+        // Reset, in case the step failed before taking the lock: this thread's next append must not
+        // see it.
         let _ = lock_wait::take();
         match done {
             Ok(done) => Ok(Some(done)),
@@ -196,7 +197,7 @@ impl Pretoucher {
         }
     }
 
-    /// Has a thread take a step every `interval`, until the pretoucher or the queue ends.
+    /// Starts a thread that takes a step every `interval`, until the pretoucher or the queue ends.
     pub fn start(self: &Arc<Self>, interval: Duration) -> Result<()> {
         self.check_open()?;
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +212,7 @@ impl Pretoucher {
         Ok(())
     }
 
-    /// Has no step run any more, also one in a thread, and does not wait for it.
+    /// Prevents further steps, also of the thread, without waiting for a running one.
     pub fn shut_down(&self) {
         self.is_ended.store(true, Ordering::Release);
     }
@@ -220,7 +221,7 @@ impl Pretoucher {
     pub fn close(&self, may_wait: &Detached) {
         self.shut_down();
         if self.generation != process::generation() {
-            return; // the parent's, whose thread may have been at any of the locks below
+            return; // forked child: the parent's thread may hold any of the locks below
         }
         threads::join(may_wait, &self.thread);
         *self.state.lock(may_wait) = State::default();
@@ -269,7 +270,7 @@ impl TouchedFile {
         self.view.file().window.prepare(may_wait, end, to, len, growth.timeout)
     }
 
-    /// Part 4. The index array in use is kept: appends come back to it.
+    /// Part 4. The index array in use stays mapped: appends return to it.
     fn release(&mut self) -> Result<()> {
         let limit = self.last_end.saturating_sub(KEPT);
         if limit < self.released_to + KEPT {

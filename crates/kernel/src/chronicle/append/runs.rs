@@ -10,9 +10,9 @@ use crate::os::interrupt::Signals;
 use crate::sealed::packing::packed;
 
 impl Appender {
-    /// Appends `count` messages under one lock, as `payload` gives them; returns the last index.
-    /// What was published before an error stays published. With a `note`, a metadata document comes
-    /// first: under the same lock, so that nobody else's message comes between.
+    /// Appends `count` messages from `payload` under one lock; returns the last index. Messages
+    /// published before an error stay published. A `note` is a metadata document that comes first,
+    /// under the same lock, so that no other message comes between.
     pub fn append_all<'p>(
         &self,
         signals: Signals<'_>,
@@ -56,7 +56,7 @@ impl Appender {
     }
 
     /// Appends the first of `count` messages, as many as one header can show, and returns how many.
-    /// `intend` gets the index of the first, and how many, before anybody can see them.
+    /// `intend` gets the index of the first, and how many, before they become visible.
     pub fn append_run<'p>(
         &self,
         signals: Signals<'_>,

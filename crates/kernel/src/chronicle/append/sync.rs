@@ -1,10 +1,10 @@
 //! Which files a sync covers (`docs/durability.md`).
 //!
-//! `chronicle.lastIndexMSynced` says how far the queue was synced, by whichever process. It is a
-//! hint: its file may have been moved away since, and what was appended afterwards lies below it. An
-//! appender therefore also knows the oldest file it has written to since its own last sync. Where the
-//! word names nothing that is there, files are taken from the newest down to the first that was not
-//! changed for longer than the system takes to write back dirty pages. No file is mapped for this.
+//! `chronicle.lastIndexMSynced` says how far any process has synced the queue. It is a hint: its
+//! file may have been moved away since, and later appends may lie below it. An appender therefore
+//! also remembers the oldest file it has written to since its own last sync. If the word names a
+//! missing message, files are synced from the newest down to the first that has been unchanged for
+//! longer than the system takes to write back dirty pages. No file is mapped for this.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,15 +19,15 @@ use crate::os::files::{self, Access};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
-/// Syncs every file that may hold messages that are not on the medium; `own` is the oldest cycle the
-/// caller has written to since it last did this.
+/// Syncs every file that may hold messages that are not on the medium; `own` is the oldest cycle
+/// the caller has written to since its last sync.
 pub fn sync(
     may_wait: &Detached,
     queue: &Queue,
     table: &TableStore,
     own: Option<i32>,
 ) -> Result<()> {
-    // Others may raise the word meanwhile, and append before they do: it comes first.
+    // The word is loaded before the last index: other processes append before they raise the word.
     let word = table.value(table.words().last_synced, NO_INDEX);
     let last = queue.last_index_left()?;
     let is_credible = word >= 0 && last.is_some_and(|last| word <= last);
@@ -42,13 +42,13 @@ pub fn sync(
         sync_directory(queue.path())?;
         queue.sync_own_name()
     })?;
-    // Paths may have led to another queue's directory since the caller looked.
+    // The path may have come to name another queue's directory since the caller checked.
     table.shared.check_present()?;
     note(table, word, last);
     Ok(())
 }
 
-/// The oldest of the cycles, from the newest down, whose files the system may not have written yet.
+/// The oldest cycle, from the newest down, whose file the system may not have written back yet.
 fn changed_from(queue: &Queue, newest: i32) -> Result<i32> {
     let (mut from, mut latest) = (newest, None);
     let mut next = Some(newest);
@@ -76,7 +76,7 @@ fn changed(path: &Path) -> Result<Option<SystemTime>> {
 fn sync_files(queue: &Queue, from: i32, newest: i32) -> Result<()> {
     let older = queue.cycles_between(from.saturating_sub(1), newest)?;
     for cycle in older.into_iter().chain([newest]) {
-        // The open file knows of errors since it was opened.
+        // An open description reports all write errors since it was opened.
         if let Some(file) = queue.open_file(cycle) {
             file.window.sync()?;
             continue;
@@ -90,13 +90,13 @@ fn sync_files(queue: &Queue, from: i32, newest: i32) -> Result<()> {
     Ok(())
 }
 
-/// Says how far the queue is synced now. A word beyond the last message speaks of a file that is
-/// gone; left there it would speak of messages to come.
+/// Notes how far the queue is synced now. A word beyond the last message refers to a removed file;
+/// left there it would cover future messages.
 fn note(table: &TableStore, word: i64, last: Option<i64>) {
     let (cells, position) = (table.cells(), table.words().last_synced);
     let last = last.unwrap_or(NO_INDEX);
     if word > last {
-        // Where that fails another one has just done it.
+        // On failure another process has just done it.
         let (old, new) = (word.cast_unsigned(), last.cast_unsigned());
         let _ = cells.swap_acq_rel(position, old, new, step!("sync.last-synced.cas"));
     }
@@ -109,16 +109,16 @@ fn sync_directory(path: &Path) -> Result<()> {
     synced.map_err(|e| Error::io("cannot sync", path, e))
 }
 
-/// What an appender knows of its files since its last sync.
+/// What an appender has written to since its last sync.
 #[derive(Default)]
 pub struct Unsynced {
-    /// The oldest cycle it has had open.
+    /// The oldest cycle it has opened.
     from: Option<i32>,
     /// The last index it had written when it last synced.
     synced: Option<i64>,
-    /// A file that was removed with messages that were never synced, until a sync has said so.
+    /// A file that was removed with messages that were never synced, until a sync reports it.
     lost: Option<PathBuf>,
-    /// A sync has said so of the file that is open.
+    /// Whether a sync has reported this for the open file.
     is_reported: bool,
 }
 
@@ -128,12 +128,12 @@ impl Unsynced {
         self.from = Some(self.from.map_or(cycle, |from| from.min(cycle)));
     }
 
-    /// The oldest cycle to sync. What is appended meanwhile belongs to the next sync.
+    /// The oldest cycle to sync. Concurrent appends belong to the next sync.
     pub fn begin(&mut self, tail: Option<&Tail>) -> Option<i32> {
         std::mem::replace(&mut self.from, tail.map(|tail| tail.view.file().cycle))
     }
 
-    /// Notes how a sync from `own` on ended, which covered the appender's messages up to `last`.
+    /// Notes the outcome of a sync from `own` on that covered the appender's messages up to `last`.
     pub fn end(&mut self, own: Option<i32>, last: Option<i64>, is_done: bool) {
         if is_done {
             self.synced = last.max(self.synced);
@@ -151,7 +151,7 @@ impl Unsynced {
         Ok(())
     }
 
-    /// An error where messages were removed that no sync had covered.
+    /// An error if messages were removed that no sync had covered.
     pub fn check_nothing_lost(&mut self, tail: Option<&mut Tail>) -> Result<()> {
         let lost = if let Some(lost) = self.lost.take() {
             lost
@@ -165,7 +165,7 @@ impl Unsynced {
     }
 
     /// The open file, if it was removed while it was appended to and holds messages that were never
-    /// synced. One that was ended is another thing: finished files are removed on purpose.
+    /// synced. None for a finished file: those are removed on purpose.
     fn lost_with(&self, tail: Option<&mut Tail>) -> Result<Option<PathBuf>> {
         let Some(tail) = tail else { return Ok(None) };
         if !is_removed(tail.view.file())? {
@@ -176,7 +176,7 @@ impl Unsynced {
     }
 }
 
-/// Whether a file has no name any more, or one that is not that of its cycle.
+/// Whether a file has no name any more, or is no longer at its cycle's path.
 pub fn is_removed(file: &RollFile) -> Result<bool> {
     let found = files::has_lost_name(file.window.file(), file.path());
     found.map_err(|e| Error::io("cannot look at", file.path(), e))

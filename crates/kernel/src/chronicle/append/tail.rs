@@ -24,7 +24,7 @@ pub const LOW: u64 = 16 << 10;
 pub struct Tail {
     pub view: View,
     index: IndexWriter,
-    /// `writePosition` when the two below were true.
+    /// `writePosition` when `free` and `sequence` were determined.
     write_position: u64,
     /// The first 0 header.
     free: u64,
@@ -36,7 +36,7 @@ pub struct Tail {
     limit: u64,
     /// Positions up to here are writable.
     writable_to: u64,
-    /// From here on the next step of space is due; nowhere once that was said.
+    /// From this position on the next step of space is due; the maximum once that was reported.
     low_from: u64,
     /// Documents may start at positions below this one: the file is long enough for its block.
     starts_below: u64,
@@ -48,7 +48,7 @@ pub struct Tail {
     run: Run,
 }
 
-/// Messages stored one after the other, all of them after a header that is still 0.
+/// Consecutive stored messages, all after a first header that is still 0.
 #[derive(Default)]
 struct Run {
     count: u64,
@@ -56,7 +56,7 @@ struct Run {
     first: (u64, u32),
     /// Position of the last.
     last: u64,
-    /// Positions and sequences of those that get a slot in the index.
+    /// Positions and sequences of the messages that get a slot in the index.
     due: Vec<(u64, u64)>,
 }
 
@@ -89,12 +89,13 @@ impl Tail {
         self.first_index + self.sequence.cast_signed()
     }
 
-    /// What an encrypted document at the end is bound to: metadata to the message after it.
+    /// The place that an encrypted document at the end is bound to; for metadata, that of the next
+    /// message.
     fn place(&self, is_metadata: bool) -> Place {
         Place { cycle: self.view.file().cycle, index: self.next_index(), is_metadata }
     }
 
-    /// Whether one more message can be published with no step that waits or calls the system.
+    /// Whether one more message can be published without waiting or a system call.
     #[inline]
     pub fn is_ready_for(&self, cycle: i32, length: u64) -> bool {
         self.run.count == 0 && self.has_room_for(cycle, length) && self.is_up_to_date()
@@ -118,7 +119,7 @@ impl Tail {
         self.free > self.low_from
     }
 
-    /// As [`Tail::is_low`]; says so once for each step.
+    /// Like [`Tail::is_low`], but returns true only once per step.
     pub const fn take_low(&mut self) -> bool {
         let is_low = self.is_low();
         if is_low {
@@ -127,7 +128,7 @@ impl Tail {
         is_low
     }
 
-    /// Where the last message is that was published; beyond the file if that is not known.
+    /// Position of the last published message; beyond the file if unknown.
     #[inline]
     pub const fn last_position(&self) -> u64 {
         self.write_position
@@ -154,8 +155,8 @@ impl Tail {
             && cells.load_header_acquire(self.free) == NOT_INITIALIZED
     }
 
-    /// Stores one more message of a run, to be shown by [`Tail::show_run`]; false if there is no
-    /// room that needs no step which waits, or the first header is not 0.
+    /// Stores one more message of a run, to be shown by [`Tail::show_run`]; false if making room
+    /// would need a step that waits, or the first header is not 0.
     #[inline]
     pub fn store_in_run(
         &mut self,
@@ -187,8 +188,8 @@ impl Tail {
         Ok(true)
     }
 
-    /// As [`Tail::store_in_run`], of a message that is stored in another way than it is given;
-    /// returns how long it is then, or None.
+    /// Like [`Tail::store_in_run`], for a message that is stored transformed; returns its stored
+    /// length, or None.
     #[inline(never)]
     pub fn store_layered(
         &mut self,
@@ -201,7 +202,7 @@ impl Tail {
         Ok(self.store_in_run(guard, cycle, stored)?.then_some(stored.len()))
     }
 
-    /// Steps 8 and 9 for the messages of a run; returns where they are, if there are any.
+    /// Steps 8 and 9 for the messages of a run; returns their span, if there are any.
     pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<Span>> {
         if self.run.count == 0 {
             return Ok(None);
@@ -224,7 +225,7 @@ impl Tail {
         Ok(Some(Span { first: last + 1 - run.count.cast_signed(), position, last }))
     }
 
-    /// The messages of a run were never visible.
+    /// Drops a run whose messages never became visible.
     fn forget(&mut self, run: &Run) {
         if run.count > 0 {
             self.sequence -= run.count;
@@ -243,7 +244,7 @@ impl Tail {
             (self.write_position, self.free) = (write_position, end.position);
             self.sequence = end.next_sequence();
         }
-        // There may be messages of a writer that died before it raised the write position.
+        // A writer may have died after publishing messages and before raising the write position.
         let free = Known { position: self.free, sequence: self.sequence };
         let mut walk = Walk::from(&mut self.view, Some(free));
         let slot = walk.to_end()?;
@@ -258,8 +259,8 @@ impl Tail {
         }
     }
 
-    /// Has `writePosition` name the last message before the end where it names one after it: a power
-    /// cut took what lies between, and all of it comes again.
+    /// Resets `writePosition` to the last message before the end if it lies after the end: a power
+    /// cut lost the messages in between, and their positions will be written again.
     pub fn forget_after_end(&mut self, _guard: &WriteGuard<'_>) -> Result<()> {
         if self.write_position > self.free {
             let last = locate::end(&mut self.view)?.last.map_or(0, |last| last.position);
@@ -271,7 +272,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The index of the file's last message, unless the file has its end marker, or no message.
+    /// The index of the file's last message; None if the file has its end marker, or no message.
     pub fn last_if_open(&mut self) -> Result<Option<i64>> {
         let end = locate::end(&mut self.view)?;
         let last = end.last.filter(|_| end.slot != Slot::EndOfData);
@@ -326,8 +327,9 @@ impl Tail {
         Ok(end)
     }
 
-    /// Has `writePosition` name a document before the first message is visible: should this process
-    /// die right then, Java counts on from what is named there, and miscounts if it is nothing.
+    /// Sets `writePosition` to a document before the first message becomes visible: if this process
+    /// dies right after, Java continues counting from that document, and would miscount if it were
+    /// 0.
     #[cold]
     fn name_a_document(&mut self, _guard: &WriteGuard<'_>) -> Result<()> {
         let file = self.view.file();
@@ -356,8 +358,8 @@ impl Tail {
         Ok(self.next_index())
     }
 
-    /// As [`Tail::publish`], of a document that is stored in another way than it is given; returns
-    /// how long it is then, too.
+    /// Like [`Tail::publish`], for a document that is stored transformed; also returns its stored
+    /// length.
     #[inline(never)]
     pub fn publish_layered(
         &mut self,
@@ -370,7 +372,7 @@ impl Tail {
         Ok((self.publish(guard, stored, metadata)?, stored.len()))
     }
 
-    /// As [`Tail::publish`], of a message.
+    /// Like [`Tail::publish`], for a message.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 3 %")]
     #[inline(always)]
     pub fn publish_message(&mut self, guard: &WriteGuard<'_>, payload: Payload<'_>) -> Result<i64> {
@@ -400,8 +402,8 @@ impl Tail {
         Ok(())
     }
 
-    /// The slot of a visible message, if it gets one. The message stays without it: a slot that is
-    /// missing only makes searches longer.
+    /// Stores the slot of a visible message, if it gets one. The message stays valid on failure: a
+    /// missing slot only makes searches longer.
     #[inline]
     fn add_to_index(&mut self, guard: &WriteGuard<'_>, position: u64, sequence: u64) {
         if IndexWriter::is_due(&self.view, sequence) {
@@ -464,7 +466,7 @@ impl AtEnd for DocumentAtEnd<'_> {
     }
 }
 
-/// A payload's length, which was bounded by the overlap and the header's bits.
+/// A payload's length, which the overlap and the header's bits bound.
 #[allow(clippy::cast_possible_truncation)]
 #[inline]
 const fn length_of(payload: Payload<'_>) -> u32 {

@@ -1,11 +1,11 @@
-//! The checksums that appenders leave beside a cycle (`docs/format.md` §1.11): a header, then a record
-//! for each message, by its sequence.
+//! The side file of a cycle's message checksums (`docs/format.md` §1.11): a header, then one record
+//! per message, by sequence.
 
 use std::path::{Path, PathBuf};
 
 use crate::memory::crc32c;
 
-/// What its name has in place of the roll file's suffix.
+/// The suffix that replaces the roll file's.
 const SUFFIX: &str = "checksums.quire";
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireCk1");
@@ -15,7 +15,7 @@ pub const CYCLE_AT: u64 = 8;
 pub const HEADER_LEN: u64 = 64;
 pub const RECORD_LEN: u64 = 8;
 
-/// Set in every record: 0 says nothing.
+/// Set in every record: 0 is no record.
 const IS_THERE: u64 = 1 << 63;
 
 /// The path of the side file of a roll file.
@@ -30,8 +30,8 @@ pub const fn position(sequence: u64) -> u64 {
     HEADER_LEN + sequence * RECORD_LEN
 }
 
-/// The record of a message: that there is one, its length, and the CRC-32C of its index, its length
-/// and its bytes as they are stored.
+/// The record of a message: a set bit, its length, and the CRC-32C of its index, its length and its
+/// stored bytes.
 #[must_use]
 pub fn record(index: i64, payload: &[u8]) -> u64 {
     let length = payload.len() as u64;

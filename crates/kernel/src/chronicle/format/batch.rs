@@ -1,8 +1,8 @@
-//! Documents on their way to a replica: those of one cycle that follow one another
+//! A batch of consecutive documents of one cycle, on their way to a replica
 //! (`docs/replication.md`, "Batch"). All integers are little-endian.
 //!
 //! ```text
-//!  0  i64  index of the first message, or of the message that comes next where there is none
+//!  0  i64  index of the first message, or of the next one if the batch has no message
 //!  8  u32  metadata documents between the message before it and the first document
 //! 12  u32  documents
 //! 16  u32  flags: 1, the cycle has ended after them
@@ -23,16 +23,16 @@ pub const ENDED: u32 = 1;
 pub struct Document<'a> {
     /// It is metadata.
     pub is_metadata: bool,
-    /// What it holds.
+    /// Its payload, as stored.
     pub payload: &'a [u8],
 }
 
 /// A batch whose lengths have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// The index of the first message, or of the one that comes next.
+    /// The index of the first message, or of the next one if there is none.
     pub first: i64,
-    /// Metadata documents between the message before that one and the first document.
+    /// Metadata documents between the preceding message and the first document.
     pub metadata_before: u32,
     /// The cycle has ended after the documents.
     pub is_ended: bool,
@@ -43,7 +43,7 @@ pub struct Batch<'a> {
     documents: &'a [u8],
 }
 
-/// Why bytes are no batch.
+/// Why bytes are not a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// What is wrong.
@@ -124,13 +124,14 @@ fn split(bytes: &[u8]) -> Result<(Document<'_>, &[u8]), &'static str> {
     }
 }
 
-/// Metadata documents since the last message, after one more document; `before` came before it.
+/// Metadata documents since the last message, after one more document; `before` is the count before
+/// it.
 #[must_use]
 pub const fn metadata_through(before: u32, is_metadata: bool) -> u32 {
     if is_metadata { before.saturating_add(1) } else { 0 }
 }
 
-/// A batch in the making.
+/// A batch under construction.
 pub struct BatchWriter {
     bytes: Vec<u8>,
     first: i64,
@@ -142,7 +143,7 @@ pub struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// An empty batch; `metadata_before` documents of metadata come between the message before and
+    /// An empty batch; `metadata_before` metadata documents lie between the preceding message and
     /// its first document.
     #[must_use]
     pub fn new(metadata_before: u32) -> Self {
@@ -224,7 +225,7 @@ impl BatchWriter {
 /// Where a replica ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaEnd {
-    /// The index that its next message gets if that is in the same cycle.
+    /// The index of its next message, if that is in the same cycle.
     pub next: i64,
     /// Metadata documents after its last message, without those of the index.
     pub metadata: u32,

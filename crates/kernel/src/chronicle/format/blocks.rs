@@ -25,7 +25,7 @@ pub const fn least_block(index_count: u32) -> u64 {
     if arrays > PAGE { arrays } else { PAGE }
 }
 
-/// A block size as Java uses it: not below the least, in whole pages.
+/// A block size as Java uses it: at least the least one, in whole pages.
 #[must_use]
 pub const fn block(asked: u64, index_count: u32) -> u64 {
     let least = least_block(index_count);

@@ -57,8 +57,8 @@ pub const fn parse(word: u32) -> Header {
     }
 }
 
-/// Reads the first header word of a file. Nothing ends before it began: there Java takes the end of
-/// data for what it takes every word that is not complete for, the header of a dead creator.
+/// Reads the first header word of a file. Here end-of-data is not special: like any incomplete
+/// word, Java takes it for the header of a dead creator.
 #[must_use]
 pub const fn parse_first(word: u32) -> Header {
     match parse(word) {

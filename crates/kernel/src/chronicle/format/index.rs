@@ -19,7 +19,7 @@ use super::roll_cycle;
 pub const INDEX2INDEX: &str = "index2index";
 /// Event name of a lower array.
 pub const INDEX: &str = "index";
-/// Room before the slots: names, padding, capacity and used always fit in this.
+/// Room before the slots: name, padding, capacity and used always fit in this.
 pub const PREAMBLE_MAX: usize = 64;
 const WORD: u64 = 8;
 
@@ -66,7 +66,7 @@ pub struct ArrayLayout {
 
 impl ArrayLayout {
     /// Finds the words from the first bytes of the payload of the document at `position`. None if
-    /// it is no array of this many slots, or one whose words are not aligned.
+    /// it is not an array of this many slots, or its words are not aligned.
     #[must_use]
     pub fn parse(position: u64, payload: &[u8], index_count: u32) -> Option<Self> {
         let mut cursor = Reader::new(payload);

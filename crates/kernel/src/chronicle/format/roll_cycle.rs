@@ -24,11 +24,11 @@ mod table;
 
 /// How roll files end.
 pub const SUFFIX: &str = ".cq4";
-/// What compressed roll files have after [`SUFFIX`].
+/// The suffix of compressed roll files, after [`SUFFIX`].
 pub const COMPRESSED: &str = ".zst";
 /// Least slots of an index array; Java rounds up to it.
 pub const INDEX_COUNT_MIN: u32 = 8;
-/// Most slots of an index array, and most messages to a slot, of files that are made here.
+/// Most slots of an index array, and most messages per slot, of files created here.
 pub const INDEX_SHAPE_MAX: u32 = 1 << 20;
 const SHIFT_MIN: u32 = 32;
 /// A day.
@@ -36,7 +36,7 @@ pub const DAY_MS: i64 = 86_400_000;
 /// Cycles named by weeks start on a Sunday: the first one after 1970-01-01.
 const WEEKLY_EPOCH_MS: i64 = 3 * DAY_MS;
 
-/// One line of the table of roll cycles, or a user's own.
+/// One row of the table of roll cycles, or a user's own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RollCycle {
     /// Chronicle's name; of a user's own, its pattern.
@@ -56,7 +56,7 @@ pub struct RollCycle {
 /// Bits of the sequence in a word built for these index arrays.
 #[must_use]
 pub const fn shift(index_count: u32, index_spacing: u32) -> u32 {
-    // Neither is 0, which need not be looked at for each message.
+    // `| 1` avoids a check for 0, which neither is, for each message.
     let bits = 2 * (index_count | 1).ilog2() + (index_spacing | 1).ilog2();
     if bits > SHIFT_MIN { bits } else { SHIFT_MIN }
 }
@@ -69,7 +69,8 @@ pub const fn max_messages(index_count: u32, index_spacing: u32) -> u64 {
     if slots < mask { slots } else { mask }
 }
 
-/// The highest cycle whose index fits above `shift` bits of a sequence: no more than an `i32` holds.
+/// The highest cycle whose index fits above `shift` bits of a sequence: no more than an `i32`
+/// holds.
 const fn highest_cycle(shift: u32) -> u64 {
     (i64::MAX >> shift).cast_unsigned()
 }
@@ -188,8 +189,8 @@ impl RollCycle {
         Ok(name + SUFFIX)
     }
 
-    /// The cycle whose file, or compressed file, has this name, suffix included; None if it does not
-    /// follow the pattern.
+    /// The cycle whose file, or compressed file, has this name, suffix included; None if it does
+    /// not follow the pattern.
     #[must_use]
     pub fn cycle_of_file(&self, name: &str, epoch_ms: i64) -> Option<i32> {
         let mut rest = name.strip_suffix(COMPRESSED).unwrap_or(name).strip_suffix(SUFFIX)?;
@@ -218,7 +219,7 @@ pub fn is_roll_file_name(name: &str) -> bool {
     name.strip_suffix(COMPRESSED).unwrap_or(name).ends_with(SUFFIX)
 }
 
-/// The part of an epoch that moves file names: whole days, rounded as Java rounds.
+/// The part of an epoch that shifts file names: whole days, rounded as in Java.
 fn whole_days(epoch_ms: i64) -> i64 {
     if epoch_ms >= 0 {
         epoch_ms - epoch_ms % DAY_MS
@@ -299,7 +300,8 @@ impl Fields {
     fn to_ms(&self) -> Option<i64> {
         let date = match (self.year, self.week_year) {
             (Some(year), _) => self.date_in(year)?,
-            // The day before the week's last: one cycle starts in the seven days up to it.
+            // Saturday, the last day of Chronicle's week: exactly one cycle starts in the seven
+            // days up to it.
             (None, Some(year)) => ISOWeekDate::new(year, self.week, Weekday::Saturday).ok()?.date(),
             _ => return None,
         };

@@ -9,14 +9,14 @@ const MAGIC: [u8; 4] = [0xB1, 0xEA, 0x92, 0x8F];
 const HEAD: u64 = 8;
 /// Bytes after the entries: their number, the descriptor, and the magic number.
 pub const FOOT: usize = 9;
-/// The bit of the descriptor that says that each entry ends with a checksum.
+/// The bit of the descriptor that is set if each entry ends with a checksum.
 const HAS_CHECKSUMS: u8 = 0x80;
 /// Bits of the descriptor that must be 0.
 const RESERVED: u8 = 0x7C;
 /// The most content of one frame: it is decompressed at once.
 pub const CONTENT_MAX: u64 = 16 << 20;
 
-/// The last bytes of a file, where they are those of a seek table.
+/// The last bytes of a file with a seek table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foot {
     count: u32,
@@ -24,7 +24,7 @@ pub struct Foot {
 }
 
 impl Foot {
-    /// None where a file does not end as one with a seek table does.
+    /// None if the bytes are not the end of a seek table.
     #[must_use]
     pub fn parse(bytes: &[u8; FOOT]) -> Option<Self> {
         let [a, b, c, d, descriptor, magic @ ..] = *bytes;
@@ -59,8 +59,8 @@ pub struct SeekTable {
 }
 
 impl SeekTable {
-    /// What the bytes of a table say, whose frame begins at `at`; else what is wrong with them.
-    /// No frame may hold more than `ratio` times its own length.
+    /// Parses the bytes of a table whose frame begins at `at`; the error says what is wrong. No
+    /// frame may hold more than `ratio` times its own length.
     pub fn parse(bytes: &[u8], foot: Foot, at: u64, ratio: u64) -> Result<Self, String> {
         let length = u32::try_from(foot.table_len() - HEAD).map_err(|_| "too many frames")?;
         if foot.descriptor & RESERVED != 0 || bytes.len() as u64 != foot.table_len() {
@@ -76,7 +76,7 @@ impl SeekTable {
             let word = |n: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| entry[4 * n + byte]));
             let (packed, content) = (u64::from(word(0)), u64::from(word(1)));
             let is_small = content <= CONTENT_MAX && content / ratio <= packed;
-            // What does not compress takes little more than its own length.
+            // Incompressible content takes little more than its own length.
             let is_dense = content == 0 || packed <= content + content / 64 + 1024;
             if packed == 0 || !is_small || !is_dense {
                 return Err(format!("frame {number} with {content} bytes of content in {packed}"));

@@ -20,19 +20,19 @@ use quire_wire::writer::{
 use super::document::HEADER_LEN;
 use super::roll_cycle;
 
-/// Longest first document that is taken for one.
+/// Longest accepted first document.
 pub const MAX_HEADER_LEN: u32 = 65_536;
 /// `writePosition` and the sequence word share an array of two.
 const PAIR: [u8; 16] = [2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
 const PAIR_ALIGNMENT: usize = 16;
 const LONG_ALIGNMENT: usize = 8;
 
-/// The fields in their order, for files that leave the names out.
+/// The fields in order, for files without field names.
 const STORE_FIELDS: [&str; 3] = ["writePosition", "indexing", "dataFormat"];
 const INDEXING_FIELDS: [&str; 4] = ["indexCount", "indexSpacing", "index2Index", "lastIndex"];
-/// Most slots of an index array that are believed. Old releases made arrays of 524,288.
+/// Most accepted slots of an index array. Old releases made arrays of 524,288.
 const READ_COUNT_MAX: u32 = 1 << 24;
-/// Most bits of a sequence that are believed; the greatest shape in use has 48.
+/// Most accepted bits of a sequence; the greatest shape in use has 48.
 const SHIFT_MAX: u32 = 62;
 
 /// Where the mutable words of a roll file are, and the shape of its index.
@@ -52,7 +52,7 @@ pub struct StoreLayout {
     pub index_spacing: u32,
     /// `dataFormat` is 1: documents start at multiples of 4.
     pub aligned: bool,
-    /// The names of the fields are left out, as in the messages of the queue.
+    /// Field names are omitted, as in the messages of the queue.
     pub fieldless: bool,
     /// Roll length, pattern and epoch, in the header of version 4 files only.
     pub roll: Option<RollFields>,
@@ -73,8 +73,8 @@ pub struct RollFields {
     pub roll_time_zone: Option<String>,
 }
 
-/// The document's payload, to lie at position 4 of a file, and its layout. Files of fieldless queues
-/// leave the names of the fields out.
+/// The document's payload, to lie at position 4 of a file, and its layout. Files of fieldless
+/// queues have no field names.
 #[must_use]
 pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>, StoreLayout) {
     let put_short_field = |out: &mut Out, name| {
@@ -82,7 +82,7 @@ pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>
             writer::put_short_field(out, name);
         }
     };
-    // The header word is kept in front so that offsets are positions; it is cut off at the end.
+    // Starts with room for the header word, so that offsets equal positions; cut off at the end.
     let mut out = Out::small();
     out.fill(4, 0);
     put_event(&mut out, "header");
@@ -157,8 +157,8 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     (has_words && shape_is_sound && alignment_is_sound).then_some(layout)
 }
 
-/// Whether a payload that [`parse`] refuses begins as version 4 does, but with no name before the
-/// first field, the wire type: nothing says what follows.
+/// Whether a payload that [`parse`] refuses begins like version 4, but without a name before the
+/// first field, the wire type: such a header cannot be interpreted.
 #[must_use]
 pub fn is_nameless_version_4(payload: &[u8]) -> bool {
     let mut cursor = Reader::new(payload);
@@ -169,7 +169,7 @@ pub fn is_nameless_version_4(payload: &[u8]) -> bool {
     })
 }
 
-/// How long the document is whose payload begins here, by the length of its object and the padding
+/// The length of the document whose payload this is, by the length of its object and the padding
 /// after it; None if there is no object.
 #[must_use]
 pub fn length_of(payload: &[u8]) -> Option<u32> {
@@ -182,7 +182,7 @@ pub fn length_of(payload: &[u8]) -> Option<u32> {
     u32::try_from(end + padding).ok().filter(|length| *length <= MAX_HEADER_LEN)
 }
 
-/// The name of a field; in a fieldless file the one that belongs at its place.
+/// The name of a field; in a fieldless file, the name at this place.
 fn name_or<'a>(name: Option<&'a [u8]>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
     name.or_else(|| names.get(place).map(|name| name.as_bytes()))
 }

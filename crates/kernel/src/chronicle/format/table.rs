@@ -19,7 +19,7 @@ use super::store::{self, RollFields};
 pub const FILE_NAME: &str = "metadata.cq4t";
 /// Length of the table file: a 64 KiB chunk and as much overlap. It does not grow.
 pub const FILE_LEN: u64 = 131_072;
-/// Longest key that is taken for one, in bytes.
+/// Longest accepted key, in bytes.
 pub const KEY_LEN_MAX: usize = 4096;
 
 /// Greatest cycle that has a file.
@@ -40,41 +40,42 @@ pub const LAST_ACKNOWLEDGED: &str = "chronicle.lastAcknowledgedIndexReplicated";
 pub const LAST_SYNCED: &str = "chronicle.lastIndexMSynced";
 /// Last cycle known to have an end-of-file marker, counted from the oldest.
 pub const NORMALISED_TO: &str = "normalisedEOFsTo";
-/// First cycle of a repair after a restart that was not ended, or [`NO_LOWEST`].
+/// First cycle of an unfinished repair after a restart, or [`NO_LOWEST`].
 pub const REPAIR_FROM: &str = "quire.repairFrom";
 /// How many slots of which ring of asynchronous appends are in the queue (`ring::noted`).
 pub const RING_DRAINED: &str = "quire.ringDrained";
-/// First cycle that was compressed and may have its file still, or [`NO_LOWEST`].
+/// First cycle that was compressed and whose file may still exist, or [`NO_LOWEST`].
 pub const FIRST_COMPRESSED: &str = "quire.firstCompressed";
-/// Slots of an index array in the upper half, and messages to a slot in the lower: of a roll cycle
-/// that is not one of Chronicle's.
+/// The index shape of a custom roll cycle: slots of an index array in the upper half, messages per
+/// slot in the lower.
 pub const INDEX_SHAPE: &str = "quire.indexShape";
-/// Since when the write lock is held, and by whom (`lock::held_since`).
+/// Since when and by which process the write lock is held (`lock::held_since`).
 pub const HELD_SINCE: &str = "quire.heldSince";
-/// Before a tailer's name.
+/// The prefix of a tailer's name in its key.
 pub const TAILER_PREFIX: &str = "index.";
-/// Names that start so are kept with a version, under a lock of their own.
+/// The prefix of names of replicated tailers, stored with a version under a lock of their own.
 pub const REPLICATED_PREFIX: &str = "replicated:";
 
-/// A lock word nobody holds.
+/// The value of a free lock word.
 pub const UNLOCKED: u64 = 0x8000_0000_0000_0000;
 /// `listing.highestCycle` while there is no file.
 pub const NO_HIGHEST: i64 = i32::MIN as i64;
 /// `listing.lowestCycle` while there is no file.
 pub const NO_LOWEST: i64 = i32::MAX as i64;
-/// What the index words hold before there is one.
+/// The value of index words before there is an index.
 pub const NO_INDEX: i64 = -1;
 
 /// Start of the record lock around the creation of keys; its length is 1.
 pub const KEY_LOCK_START: i64 = i64::MAX - 1;
 /// A writing Quire process holds a shared lock on the byte at this plus its pid.
 pub const PRESENCE_START: i64 = 1 << 62;
-/// Who reads with a named tailer holds the byte at this plus the slot of its key, which is the
-/// position of the key's value divided by 8. Java locks none of these bytes.
+/// The reader of a named tailer locks the byte at this plus the slot of its key: the position of
+/// the key's value divided by 8. Java locks none of these bytes.
 pub const IN_USE_START: i64 = PRESENCE_START + (1 << 40);
-/// It also holds a byte that says which process that is: this, plus the slot and the pid.
+/// The reader also locks a byte that encodes its pid: this, plus the slot and the pid.
 pub const IN_USE_PID_START: i64 = PRESENCE_START + (1 << 48);
-/// And one that says since when: this, plus the slot and the seconds since 1970.
+/// The reader also locks a byte that encodes since when: this, plus the slot and the seconds since
+/// 1970.
 pub const IN_USE_SINCE_START: i64 = PRESENCE_START + (1 << 57);
 /// Room for the pids of a slot.
 pub const IN_USE_PIDS: i64 = 1 << 32;
@@ -87,7 +88,7 @@ pub const fn holder(word: u64) -> u32 {
     (word & 0xFFFF_FFFF) as u32
 }
 
-/// What the table's header says about its queue.
+/// The table's header: the constant properties of its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Chronicle's name of the wire type.
@@ -230,7 +231,7 @@ fn name_of(key: &str) -> Option<&str> {
     prefix.eq_ignore_ascii_case(TAILER_PREFIX).then_some(name)
 }
 
-/// Whether a tailer is kept with a version, under a lock of its own.
+/// Whether a tailer is replicated: stored with a version, under a lock of its own.
 #[must_use]
 pub fn is_replicated(name: &str) -> bool {
     name.get(..REPLICATED_PREFIX.len()).is_some_and(|it| it.eq_ignore_ascii_case(REPLICATED_PREFIX))

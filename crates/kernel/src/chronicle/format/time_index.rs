@@ -1,23 +1,24 @@
-//! The append times of a cycle (`docs/format.md` §1.8): a header, then points. A point says that the
-//! first `messages` messages of the cycle had been appended by a time.
+//! The append times of a cycle (`docs/format.md` §1.8): a header, then points. A point says that
+//! the first `messages` messages of the cycle had been appended by a time.
 //!
-//! Both halves of a point are words of a number and 16 bits that check it, so that each is stored at
-//! once, and the greater word is that of the greater number.
+//! Each half of a point is one word: a number above 16 check bits. So it is stored at once, and
+//! words compare as their numbers do.
 
 use std::path::{Path, PathBuf};
 
-/// What its name has in place of the roll file's suffix.
+/// The suffix that replaces the roll file's.
 const SUFFIX: &str = "times.quire";
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireTm1");
-/// Of a file that must not be used any more: messages of its cycle were lost.
+/// The magic word of a file that must no longer be used, because messages of its cycle were lost.
 pub const RETIRED: u64 = u64::from_le_bytes(*b"QuireTm0");
 pub const MAGIC_AT: u64 = 0;
 /// The word of the cycle's number.
 pub const CYCLE_AT: u64 = 8;
 pub const HEADER_LEN: u64 = 64;
 pub const POINT_LEN: u64 = 16;
-/// A point is the word of its time, in epoch milliseconds, and this far after it that of `messages`.
+/// A point is the word of its time, in epoch milliseconds, and this far after it that of
+/// `messages`.
 pub const MESSAGES_AT: u64 = 8;
 /// The most points of a file, 2 GiB: later messages have none.
 pub const MOST_POINTS: u64 = 1 << 27;
@@ -50,7 +51,7 @@ pub fn word(number: u64, position: u64) -> Option<u64> {
     (number <= LARGEST).then(|| (number + 1) << CHECK_BITS | check(number + 1, position))
 }
 
-/// The number of a word at a position; None if it is not the word of any.
+/// The number of a word at a position; None if its check bits do not match.
 #[must_use]
 pub fn number(word: u64, position: u64) -> Option<u64> {
     let stored = word >> CHECK_BITS;

@@ -1,9 +1,9 @@
-//! The side file of what appenders have appended: a checksum of each message.
+//! The side file of checksums of a cycle's messages, written by appenders.
 //!
-//! A writer adds to it after it has published messages and let go of the write lock, each record by
-//! one store. Killed before that, it leaves messages without a record, as Java does: nothing is known
-//! of those. A record is of what was appended last under its index, so that it may be stored over one
-//! of a message that a power cut took.
+//! A writer adds to it after it has published messages and released the write lock, each record by
+//! one store. A writer killed before that leaves messages without a record, as Java does; these
+//! cannot be checked. A record is of the last message appended under its index, so it may replace
+//! the record of a message lost in a power cut.
 
 use std::fs::File;
 use std::io;
@@ -21,17 +21,17 @@ use crate::{Error, Result, warnings};
 const RECORD_BYTES: usize = 8;
 const _: () = assert!(RECORD_BYTES as u64 == RECORD_LEN && HEADER_LEN.is_multiple_of(RECORD_LEN));
 
-/// The records of a cycle, to be read.
+/// The records of a cycle, for reading.
 pub struct Stored {
     path: PathBuf,
     file: File,
-    /// Those that were read last, from a sequence on.
+    /// The most recently read records, from sequence `first` on.
     read: Vec<u8>,
     first: u64,
 }
 
 impl Stored {
-    /// Those in the file at `path`; None if there is none, or it is being made.
+    /// Opens the file at `path`; None if it is missing or still being created.
     pub fn open(path: &Path, cycle: i32) -> Result<Option<Self>> {
         let access = Access { write: false, create_mode: None };
         let Some(file) = files::open(path, access)? else { return Ok(None) };
@@ -51,13 +51,13 @@ impl Stored {
         }
     }
 
-    /// The record of a message as it is now; 0 if there is none.
+    /// The current record of a message, read again; 0 if there is none.
     pub fn newest(&mut self, sequence: u64) -> Result<u64> {
         self.read.clear();
         self.record(sequence)
     }
 
-    /// The record of a message; 0 if there is none. Records that are read in order seldom take a system
+    /// The record of a message; 0 if there is none. Reading records in order seldom needs a system
     /// call.
     pub fn record(&mut self, sequence: u64) -> Result<u64> {
         let is_read = |it: &Self| {
@@ -81,7 +81,7 @@ impl Stored {
     }
 }
 
-/// Reads as much as there is.
+/// Reads until the buffer is full or the file ends.
 fn read_fully(file: &File, to: &mut [u8], position: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < to.len() {
@@ -95,18 +95,18 @@ fn read_fully(file: &File, to: &mut [u8], position: u64) -> io::Result<usize> {
     Ok(done)
 }
 
-/// The records of a cycle, to be added to.
+/// The records of a cycle, for appending.
 pub struct Records {
     pub cycle: i32,
     mapped: Mapped,
 }
 
 impl Records {
-    /// Those in the file at `path`, which is made if it is missing.
+    /// Opens the file at `path`, which is created if missing.
     pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
         let mapped = Mapped::open(path, mode)?;
         let word = cycle_word(cycle).unwrap_or(MAGIC);
-        mapped.words.set_once(CYCLE_AT, word); // others may be at it: the same
+        mapped.words.set_once(CYCLE_AT, word); // other processes may store the same value
         mapped.words.set_once(MAGIC_AT, MAGIC);
         Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
         Ok(Self { cycle, mapped })
@@ -142,7 +142,8 @@ fn cycle_word(cycle: i32) -> Option<u64> {
     u64::try_from(cycle).ok().map(|cycle| cycle + 1)
 }
 
-/// Clears the records of messages from a sequence on: those were lost, and others get their indexes.
+/// Clears the records from a sequence on: those messages were lost, and new ones will get their
+/// indexes.
 pub fn forget_from(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     let path = append_checksums::path_for(roll_file);
     match Stored::open(&path, cycle) {
@@ -152,14 +153,15 @@ pub fn forget_from(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     }
     let access = Access { write: true, create_mode: None };
     let Some(file) = files::open(&path, access)? else { return Ok(()) };
-    // Not cut off: another process may have it mapped.
+    // Zeroed, not truncated: another process may have the file mapped.
     files::zero(&file, position(messages))
         .map(drop)
         .map_err(|e| Error::io("cannot write", &path, e))
 }
 
-/// Removes the records of a cycle whose roll file was deleted, as by hand, and is about to be made
-/// again: they are of other messages. A failure is no reason to refuse an append.
+/// Removes the records of a cycle whose roll file was deleted, as by hand, and is about to be
+/// created again, since they are of other messages. Failures are ignored, so that the append can go
+/// on.
 pub fn remove_stale(roll_file: &Path) {
     let path = append_checksums::path_for(roll_file);
     match side_chunks::remove(&path) {

@@ -1,9 +1,10 @@
 //! Compressed roll files: `NAME.cq4.zst` in place of `NAME.cq4` (`docs/format.md` §1.7).
 //!
-//! A summary, in a frame that zstd skips, zstd frames, each of which is decompressed by itself, and a
-//! table of them: the bytes of a finished roll file. Older files have one frame, and no table. Where
-//! the roll file is there as well, it alone counts. A reader decompresses what it reads into a file
-//! without a name and maps that read-only, so nothing is ever appended.
+//! The file holds a summary, in a frame that zstd skips; the bytes of a finished roll file, in
+//! frames that are decompressed independently; and a table of the frames. Older files have one
+//! frame and no table. If the roll file exists as well, the compressed one is ignored. A reader
+//! decompresses what it reads into an unnamed file and maps that read-only, so nothing is ever
+//! appended.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,24 +30,24 @@ use frames::Frames;
 pub use making::{Comparison, Compression};
 use one_frame::OneFrame;
 
-/// The most content that is decompressed.
+/// The most content that is decompressed, in bytes.
 const CONTENT_MAX: u64 = 1 << 40;
-/// No frame holds more bytes of content for each of its own.
+/// The greatest accepted compression ratio of a frame.
 const RATIO_MAX: u64 = 1 << 15;
-/// No message takes fewer bytes: those of its header.
+/// The least size of a message: its header.
 const LEAST_MESSAGE: u64 = 4;
-/// How far content may go on after the end-of-file marker: the rest of the last block.
+/// How far content may continue after the end-of-file marker: the rest of the last block.
 const TAIL_MAX: u64 = 1 << 32;
-/// Bytes of a frame's header that say the length of its content.
+/// Bytes of a frame's header that suffice to read the length of its content.
 const FRAME_HEADER: usize = 18;
-/// How a summary starts: a frame to skip, and the length of what is in it.
+/// The start of a summary: the magic of a skippable frame, and its length.
 const SUMMARY_START: [u8; 8] = [0x51, 0x2A, 0x4D, 0x18, 16, 0, 0, 0];
 /// Bytes of a summary.
 const SUMMARY_LEN: usize = 24;
-/// Bytes that are read or written at once.
+/// Bytes read or written at a time.
 const CHUNK: usize = 1 << 20;
 
-/// What is done between the parts of a long decompression: an error ends it.
+/// Called between the parts of a long decompression; an error ends it.
 pub type Pause<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The name of the compressed file of a roll file.
@@ -73,8 +74,8 @@ pub fn open_either(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<R
     }
 }
 
-/// Opens the roll file at a path, or else its compressed file; None when neither is there, or the
-/// roll file is not ready.
+/// Opens the roll file at a path, or else its compressed file; None if neither exists, or the roll
+/// file is not ready.
 pub fn open_cycle(
     path: &Path,
     cycle: i32,
@@ -101,19 +102,19 @@ pub fn open(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile
     Ok(Arc::into_inner(file))
 }
 
-/// As [`open`], with all of the content decompressed, and so checked.
+/// Like [`open`], but decompresses, and so checks, all of the content.
 pub fn open_whole(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile>> {
     let Some(file) = open(path, cycle, pause)? else { return Ok(None) };
     frames::fill_whole(&file.window, pause)?;
     Ok(Some(file))
 }
 
-/// What a compressed file says of its content; None where it is missing, or zstd alone made it.
+/// The summary in a compressed file; None if the file is missing or was made by the `zstd` command.
 pub fn summary(path: &Path) -> Result<Option<Summary>> {
     Ok(Packed::open(path)?.and_then(|packed| packed.summary))
 }
 
-/// A compressed file, and what it says of its content.
+/// A compressed file, and its summary and frames.
 struct Packed {
     path: PathBuf,
     file: File,
@@ -123,14 +124,14 @@ struct Packed {
 
 /// How the content is packed.
 enum Packing {
-    /// In one frame, which may say how long the content is.
+    /// In one frame, whose header may state the length of the content.
     One(Option<u64>),
     /// In frames that a table lists.
     Many(SeekTable),
 }
 
 impl Packing {
-    /// How long the content is, if the file says so.
+    /// The length of the content, if the file states it.
     fn content(&self) -> Option<u64> {
         match self {
             Self::One(length) => *length,
@@ -172,14 +173,14 @@ impl Packed {
         Ok(Some(Self { path: path.to_path_buf(), file, summary, frames }))
     }
 
-    /// The content, mapped read-only, in a file without a name.
+    /// The content, mapped read-only, in an unnamed file.
     fn window(self, pause: Pause<'_>) -> Result<Window> {
         let dense = self.summary.map_or(0, |summary| summary.position);
         let Self { path, file, summary, frames } = self;
         match frames {
             Packing::Many(table) => {
                 let target = match place_for(&path, dense) {
-                    // What is read may still have room there, and appenders need none of it.
+                    // The part that is read may still fit there, where appenders need no space.
                     Err(error) if error.is_of_the_system() => temporary(&path)?,
                     made => made?,
                 };
@@ -203,7 +204,7 @@ fn temporary(path: &Path) -> Result<File> {
     files::without_name(&std::env::temp_dir()).map_err(|e| Error::io(DECOMPRESS, path, e))
 }
 
-/// A file without a name that has room for `need` bytes, in the directory of a file, or in the one for
+/// An unnamed file with room for `need` bytes, in the directory of `path` or in the one for
 /// temporary files.
 fn place_for(path: &Path, need: u64) -> Result<File> {
     let made_in = |dir: &Path| {
@@ -216,7 +217,7 @@ fn place_for(path: &Path, need: u64) -> Result<File> {
     }
 }
 
-/// What can be known of a cycle before it is decompressed.
+/// Facts about a cycle that are known without decompressing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// How many messages it has.
@@ -237,13 +238,13 @@ impl Summary {
         [SUMMARY_START, self.messages.to_le_bytes(), self.position.to_le_bytes()].concat()
     }
 
-    /// That of a roll file, and what lies at its end.
+    /// The summary of a roll file, and the slot at its end.
     fn of(file: &Arc<RollFile>) -> Result<(Self, Slot)> {
         let end = locate::end(&mut View::new(Arc::clone(file)))?;
         Ok((Self { messages: end.next_sequence(), position: end.position }, end.slot))
     }
 
-    /// Checks that content of this length can have these messages.
+    /// Checks that this summary is possible for content of this length.
     fn check_length(self, path: &Path, length: Option<u64>) -> Result<()> {
         let Self { messages, position } = self;
         let is_past = length.is_none_or(|length| position > length);
@@ -271,7 +272,8 @@ impl Summary {
 
 const DECOMPRESS: &str = "cannot decompress";
 
-/// An error where a file system has less free space than messages take: others need it as well.
+/// An error if a file system has less free space than the messages take, since appends need space
+/// as well.
 fn check_space(path: &Path, file: &File, need: u64) -> Result<()> {
     let left = files::left(file).map_err(|e| Error::io(DECOMPRESS, path, e))?;
     if need <= left.free {

@@ -1,13 +1,13 @@
-//! Birth of a roll file (`docs/protocol.md`, "Create").
+//! Creating a roll file (`docs/protocol.md`, "Create").
 //!
 //! 1. create the file, make it long enough, reserve its space; 2. CAS its first header from 0 to
 //!    "not complete"; 3. write the header document; 4. publish both index arrays after it; 5. CAS
 //!    the first header to its length; 6. note the file in the listing.
 //!
 //! A crash before 2 leaves an empty file, which the next appender initialises in place. A crash
-//! before 5 leaves a file nobody reads: the next appender waits a moment, in case a writer without
-//! the lock is at work, and renames it to `.discard`. A crash before 6 leaves a file that others
-//! find when they list the directory.
+//! before 5 leaves a file that no reader opens: the next appender waits briefly, in case a writer
+//! without the lock is still creating it, and renames it to `.discard`. A crash before 6 leaves a
+//! file that other processes find when they list the directory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,7 +28,7 @@ use crate::os::files::{self, Access};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result, warnings};
 
-/// How long an unfinished file is waited for before it is put aside.
+/// How long to wait for an unfinished file before it is discarded.
 const ABANDONED_AFTER: Duration =
     Duration::from_millis(if cfg!(any(feature = "fault-points", feature = "power-loss")) {
         0
@@ -59,7 +59,7 @@ pub fn open_existing(path: &Path, cycle: i32, write: bool) -> Result<Option<Roll
     Ok(layout.map(|layout| RollFile::new(cycle, window, layout)))
 }
 
-/// Opens the file of a cycle, making it if need be; true if it was made.
+/// Opens the file of a cycle, creating it if necessary; true if it was created.
 pub fn open_or_create(
     path: &Path,
     cycle: i32,
@@ -95,8 +95,8 @@ pub fn open_or_create(
     }
 }
 
-/// An error where messages follow a first header that is not ready: to begin the file again would
-/// write over them, or put them aside.
+/// An error if messages follow a first header that is not ready: starting the file again would
+/// overwrite or discard them.
 fn check_nothing_is_lost(window: &Window, new: &NewFile) -> Result<()> {
     let path = window.path();
     if window.file_len() == 0 || !unfinished::holds_messages(path, new.shape.index_count)? {
@@ -105,7 +105,7 @@ fn check_nothing_is_lost(window: &Window, new: &NewFile) -> Result<()> {
     Err(unfinished::no_header(path))
 }
 
-/// The layout of a file, None where its creator, or the system, died before it was complete.
+/// The layout of a file; None if its creator, or the system, died before it was complete.
 fn finished_layout(window: &Window) -> Result<Option<StoreLayout>> {
     match roll_file::read_layout(window) {
         Err(Error::Corrupt { .. }) if roll_file::is_cut_in_header(window)? => Ok(None),
@@ -113,13 +113,13 @@ fn finished_layout(window: &Window) -> Result<Option<StoreLayout>> {
     }
 }
 
-/// Whether a file is of version 4: it is read, and ended, and takes no messages.
+/// Whether a file is of version 4: it can be read and ended, but not appended to.
 #[must_use]
 pub const fn is_of_version_4(file: &RollFile) -> bool {
     !file.layout.aligned
 }
 
-/// An error where a file takes no messages.
+/// An error if a file cannot be appended to.
 pub fn check_writable(file: &RollFile) -> Result<()> {
     let layout = &file.layout;
     let words = [layout.write_position, layout.index2index, layout.last_index];
@@ -185,15 +185,15 @@ fn corrupt(window: &Window, found: u32) -> Error {
     Error::corrupt("header changed under the write lock", window.path(), 0, found, "0x80000000")
 }
 
-/// Takes back a file that could not be made, so that readers do not wait for it.
+/// Removes a file whose creation failed, so that readers do not wait for it.
 fn remove_empty(path: &Path, window: &Window) {
     if matches!(roll_file::first_word(window), Ok(None | Some(NOT_INITIALIZED))) {
         let _ = fault::call!("create.file.remove", std::fs::remove_file(path));
     }
 }
 
-/// Puts the file of an older cycle aside if it is still unfinished after the same wait; true if it
-/// was.
+/// Discards the file of an older cycle if it is still unfinished after `ABANDONED_AFTER`; returns
+/// whether it was.
 pub fn put_aside_unfinished(path: &Path, guard: &DetachedGuard<'_>) -> Result<bool> {
     let deadline = Instant::now() + ABANDONED_AFTER;
     while is_unfinished(path)? {
@@ -205,7 +205,7 @@ pub fn put_aside_unfinished(path: &Path, guard: &DetachedGuard<'_>) -> Result<bo
     Ok(false)
 }
 
-/// Whether there is a file, and it is not complete.
+/// Whether a file exists and is not complete.
 pub fn is_unfinished(path: &Path) -> Result<bool> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok(false);
@@ -222,7 +222,7 @@ pub fn aside(path: &Path) -> PathBuf {
     aside.into()
 }
 
-/// Puts an unfinished file aside.
+/// Renames an unfinished file to end in `.discard`.
 pub fn discard(path: &Path, _guard: &WriteGuard<'_>) -> Result<()> {
     let aside = aside(path);
     fault::call!("create.file.discard", files::rename(path, &aside))

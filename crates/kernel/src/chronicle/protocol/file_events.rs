@@ -1,7 +1,7 @@
-//! Which roll files a queue has open, as events for a listener.
+//! Events for a listener: which roll files a queue opens and closes.
 //!
-//! The kernel calls nobody: it may hold the write lock when it opens a file. It notes the event; the
-//! listener's thread takes it, without any lock.
+//! The kernel does not call the listener, since it may hold the write lock when it opens a file. It
+//! queues the event, and the listener's thread takes it without holding any lock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ pub struct FileEvent {
     pub cycle: i32,
     /// Its file.
     pub path: PathBuf,
-    /// It was opened.
+    /// Whether it was opened; otherwise released.
     pub is_acquired: bool,
 }
 
-/// The events of a queue that nobody took yet.
+/// The events of a queue that the listener has not taken yet.
 pub struct FileEvents {
     generation: u32,
     state: Mutex<State>,
@@ -29,13 +29,13 @@ pub struct FileEvents {
 
 #[derive(Default)]
 struct State {
-    /// Of each cycle with an open file: the file, and how often it is open.
+    /// For each cycle with an open file: the file, and how often it is open.
     open: BTreeMap<i32, (PathBuf, usize)>,
     waiting: Vec<FileEvent>,
     is_ended: bool,
 }
 
-/// Part of an open file: dropped with it, which is an event.
+/// Part of an open file: dropping it may emit the event of its release.
 pub struct OpenFile {
     events: Arc<FileEvents>,
     cycle: i32,
@@ -102,7 +102,7 @@ impl FileEvents {
         self.came.notify_all();
     }
 
-    /// None in a forked child: a thread of the parent may have had the lock.
+    /// None in a forked child: a thread of the parent may have held the lock.
     fn lock(&self) -> Option<MutexGuard<'_, State>> {
         (self.generation == process::generation())
             .then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,10 +1,9 @@
-//! The first documents of a roll file, its header and the upper index array, compared with what belongs
-//! there.
+//! Checks and restores the first documents of a roll file: its header and the upper index array.
 //!
-//! Most of their bytes are the same in every file of a queue. Where some are damaged, what follows
-//! shows what they were: the header's length is right if the upper array begins after it, and that
-//! array's if the first lower one begins after it. Only these bytes are ever stored: none of a message,
-//! and none of the words that appenders change.
+//! Most of their bytes are the same in every file of a queue. The documents that follow confirm the
+//! lengths: the header's is right if the upper array begins after it, and that array's if the first
+//! lower one begins after it. Only these constant bytes are ever restored: never those of a
+//! message, nor words that appenders change.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,14 +19,14 @@ use crate::memory::window::Window;
 use crate::os::files::{self, Access};
 use crate::probe::fault::step;
 
-/// How many other files of the queue are asked what their headers look like.
+/// How many other files of the queue are consulted for their headers.
 const NEIGHBOURS: usize = 4;
 const WORD: u64 = 8;
-/// Bytes of a header word, and of another, in memory.
+/// Bytes of a header word and of a 64-bit word, as `usize`.
 const HEADER: usize = size_of::<u32>();
 const WORD_LEN: usize = size_of::<u64>();
 
-/// What has to be stored so that the documents after the first ones are reached.
+/// The stores that make the documents after the damaged ones reachable.
 #[derive(Debug)]
 pub struct Damage {
     /// Where the damaged document begins.
@@ -38,7 +37,7 @@ pub struct Damage {
     words: Vec<(u64, u32)>,
 }
 
-/// How the header document of a file could look.
+/// A candidate for the header document of a file.
 struct FirstHeader {
     payload: Vec<u8>,
     layout: StoreLayout,
@@ -49,7 +48,7 @@ impl FirstHeader {
         (layout.aligned && layout.roll.is_none()).then_some(Self { payload, layout })
     }
 
-    /// What the first bytes of a file say, if their object is whole.
+    /// The header in the first bytes of a file, if its object is whole.
     fn of(start: &[u8]) -> Option<Self> {
         let payload = start.get(HEADER..)?;
         let length = store::length_of(payload)? as usize;
@@ -64,7 +63,7 @@ impl FirstHeader {
         document::next(0, self.length(), true)
     }
 
-    /// The parts of the payload that nobody changes, as positions in the file.
+    /// The constant parts of the payload, as positions in the file.
     fn constants(&self) -> Vec<Range<u64>> {
         let layout = &self.layout;
         let mut words = vec![layout.write_position, layout.index2index];
@@ -91,7 +90,7 @@ impl FirstHeader {
     }
 }
 
-/// An empty index array at a position, as it is written: its header word, and its first bytes.
+/// An empty index array at a position, as newly written: its header word, and its first bytes.
 struct Array {
     position: u64,
     word: u32,
@@ -122,8 +121,8 @@ impl Array {
     }
 }
 
-/// What is damaged of a file's first documents, if what follows proves it. Files whose creator has not
-/// finished them, or died, are whole; a file of version 4 is not looked at.
+/// The damage of a file's first documents, if the documents after them prove it. None for
+/// unfinished files, which are not damaged, and for files of version 4, which are not checked.
 pub fn damage(window: &Window, index_count: u32, spacing: u32) -> Result<Option<Damage>> {
     let word = roll_file::first_word(window)?.unwrap_or_default();
     if matches!(document::parse_first(word), Header::Waiting)
@@ -174,14 +173,14 @@ pub fn restore(
     Ok(is_stored.then_some(damage.position))
 }
 
-/// The first lower array, which the file's creator puts after the upper one.
+/// The first lower array, which a file's creator writes after the upper one.
 fn first_lower(upper: &Array) -> Array {
     let count = upper.word & document::LENGTH_MASK;
     let count = (u64::from(count) - upper.preamble.len() as u64) / WORD;
     Array::new(INDEX, upper.next(), u32::try_from(count).unwrap_or_default())
 }
 
-/// How the header could look: as its own bytes say, as those of neighbours, or as a new one.
+/// Candidates for the header: by its own bytes, those of neighbouring files, and a new one.
 fn candidates(window: &Window, index_count: u32, spacing: u32) -> Result<Vec<FirstHeader>> {
     let mut found: Vec<_> = FirstHeader::of(&start_of(window)?).into_iter().collect();
     found.extend(neighbours(window.path())?);
@@ -214,7 +213,7 @@ fn neighbours(path: &Path) -> Result<Vec<FirstHeader>> {
     Ok(found)
 }
 
-/// What has to be stored for a file to begin with this header, if the arrays after it prove it.
+/// The stores that give a file this header, if the arrays after it prove it.
 fn proven(window: &Window, header: &FirstHeader) -> Result<Option<Damage>> {
     let (next, count) = (header.next(), header.layout.index_count);
     let upper = Array::new(INDEX2INDEX, next, count);
@@ -231,8 +230,8 @@ fn proven(window: &Window, header: &FirstHeader) -> Result<Option<Damage>> {
     Ok(Some(Damage { position: 0, bytes, words }))
 }
 
-/// What is damaged of the upper array at a position: its first bytes are as always if the first lower
-/// array lies where they say.
+/// The damage of the upper array at a position. Its first bytes are proven by the first lower array
+/// following it.
 fn array_damage(window: &Window, position: u64, index_count: u32) -> Result<Option<Damage>> {
     let upper = Array::new(INDEX2INDEX, position, index_count);
     if has_array(window, position, index_count)? {
@@ -250,7 +249,7 @@ fn array_damage(window: &Window, position: u64, index_count: u32) -> Result<Opti
     Ok(Some(Damage { position, bytes, words: vec![(position, upper.word)] }))
 }
 
-/// Whether an index array's document begins at a position, as far as its first bytes show.
+/// Whether an index array's document begins at a position, judging by its first bytes.
 fn has_array(window: &Window, position: u64, index_count: u32) -> Result<bool> {
     let found = read(window, position, HEADER + PREAMBLE_MAX)?;
     let Some((word, payload)) = found.split_first_chunk::<4>() else { return Ok(false) };
@@ -275,7 +274,7 @@ fn read(window: &Window, position: u64, count: usize) -> Result<Vec<u8>> {
 }
 
 impl Damage {
-    /// Stores what belongs there; false if the words changed meanwhile.
+    /// Stores the correct bytes; false if the words changed meanwhile.
     fn mend(&self, window: &Window, guard: &WriteGuard<'_>) -> Result<bool> {
         guard.check_held()?;
         let end = |(at, bytes): &(u64, Vec<u8>)| at + bytes.len() as u64;

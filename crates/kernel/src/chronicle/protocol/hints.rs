@@ -1,10 +1,10 @@
-//! The words that an appender stores after a message, and how readers take them. They are hints:
-//! what they lead to is confirmed by walking.
+//! The words that an appender stores after a message, and how readers use them. They are hints:
+//! readers confirm them by walking.
 //!
-//! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position above
-//!   the sequence. A reader that meets them in between sees that they do not belong together;
-//! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are raised.
-//!   A reader that sees one of these stores also sees the message.
+//! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position
+//!   above the sequence. A reader that loads them between the two stores notices the mismatch;
+//! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are
+//!   raised. A reader that sees one of these stores also sees the message.
 
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::index::{ArrayLayout, Shape};
@@ -12,19 +12,19 @@ use crate::chronicle::format::store::StoreLayout;
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// How often a reader looks again at a pair of words that a writer is about to complete.
+/// How often a reader reloads a pair of words that a writer is about to complete.
 const PAIR_RETRIES: u32 = if cfg!(loom) { 2 } else { 128 };
 /// With fewer position bits in a sequence word two positions may look the same.
 const LEAST_POSITION_BITS: u32 = 24;
 
-/// What the two words say.
+/// The meaning of the write position and the sequence word together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// There is no message yet.
     Empty,
     /// The message at this position has this sequence.
     Known(u64, u64),
-    /// There is a message at this position; the word belongs to another one.
+    /// There is a message at this position, but the sequence word belongs to another message.
     Unnumbered(u64),
 }
 

@@ -1,14 +1,14 @@
 //! Searching the index (`docs/protocol.md` §9.4): from which message to walk.
 //!
-//! An entry is believed once the messages from the entry before it are as many as the two say, and
-//! those before the first entry of its array too. So no single damaged word leads to another
-//! message than the one that is looked for. Entries that are wrong are skipped; a search ends
-//! after as many looks as the file could have good reasons for, whatever its arrays say.
+//! An entry is trusted once the number of messages between it and the preceding entry is what the
+//! two imply; the same goes for the messages before the first entry of its array. So no single
+//! damaged word leads to a wrong message. Wrong entries are skipped; the number of probes is
+//! bounded by what a sound file of this size could need, whatever its arrays say.
 //!
-//! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
-//! it is believed if the messages up to the entry after it, or up to the last message, are as many
-//! as they should be: what lies after the damage can be reached. Where a message there is damaged
-//! as well, those before that one must be fewer.
+//! If a damaged message lies between an entry and the preceding one, the messages there cannot be
+//! counted. The entry is then trusted if the number of messages up to the next entry, or up to the
+//! last message, is right: so messages after the damage can be reached. If that range has a damaged
+//! message too, the number of messages before it must be lower.
 
 use super::hints::{self, Pair};
 use super::roll_file::{Known, Slot, View};
@@ -16,12 +16,12 @@ use super::walk::Walk;
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::{Error, Result};
 
-/// What is searched for: the last entry not after this.
+/// The bound of a search for the last entry not after it.
 #[derive(Clone, Copy)]
 pub enum UpTo {
-    /// By number.
+    /// By sequence.
     Sequence(u64),
-    /// By place.
+    /// By position.
     Position(u64),
 }
 
@@ -34,7 +34,7 @@ impl UpTo {
     }
 }
 
-/// The last entry that `up_to` includes; `checked` leaves out those that are not believed.
+/// The last entry that `up_to` includes; `checked` leaves out entries that are not trusted.
 pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<Known>> {
     let shape = view.file().shape;
     let upper_position = view.word(view.file().layout.index2index)?;
@@ -63,17 +63,17 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
     Ok(None)
 }
 
-/// A slot of a lower array: that of the upper array which names it, and its own.
+/// A slot of a lower array: the slot of that array in the upper one, and its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct IndexSlot {
     upper: u64,
     lower: u64,
 }
 
-/// What came of counting the messages between two entries.
+/// The result of counting the messages between two entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Count {
-    /// As many as there should be.
+    /// The expected number.
     Right,
     /// Another number.
     Wrong,
@@ -81,7 +81,7 @@ enum Count {
     Broken,
 }
 
-/// How many slots and documents may still be looked at.
+/// How many slots and documents may still be visited.
 struct StepBudget(u64);
 
 impl StepBudget {
@@ -96,7 +96,7 @@ struct Search<'v> {
     upper: ArrayLayout,
     shape: Shape,
     budget: StepBudget,
-    /// The lower array looked at last.
+    /// The most recently visited lower array.
     array: Option<(u64, Option<ArrayLayout>)>,
 }
 
@@ -149,7 +149,8 @@ impl Search<'_> {
             Count::Broken if !self.leads_on(slot, entry)? => return Ok(false),
             Count::Broken => self.view.file().set_checked(entry),
         }
-        // A damaged link to an array shifts all its entries alike: the first one shows it.
+        // A damaged link to an array shifts all its entries alike, so checking the first one
+        // suffices.
         let Some(array) = self.array(slot.upper)? else { return Ok(false) };
         for lower in 0..slot.lower {
             let first = IndexSlot { upper: slot.upper, lower };
@@ -163,8 +164,8 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// Whether the messages from an entry to the next one, or to the last message, are as many as
-    /// the two say.
+    /// Whether the number of messages from an entry to the next one, or to the last message, is
+    /// right.
     fn leads_on(&mut self, slot: IndexSlot, entry: Known) -> Result<bool> {
         let next = match self.entry_after(slot)? {
             Some(next) => Some(next),
@@ -200,7 +201,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether the messages from the entry before to this one are as many as the slots say.
+    /// Whether the number of messages from the preceding entry to this one is what the slots imply.
     fn follows(&mut self, slot: IndexSlot, entry: Known) -> Result<Count> {
         if self.view.file().has_checked(entry) {
             return Ok(Count::Right);

@@ -7,7 +7,7 @@
 //! - 9d. store the slot, raise `used`, raise `lastIndex`.
 //!
 //! A crash in between leaves a message without a slot: searches walk over it. An array that was
-//! published and not linked is a metadata document nobody looks at.
+//! published but not linked is a metadata document that readers ignore.
 
 use super::hints;
 use super::lock::guard::{DetachedGuard, WriteGuard};
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub struct IndexWriter {
     upper: Option<ArrayLayout>,
     lower: Option<(u64, ArrayLayout)>,
-    /// The lower array that is known to be writable.
+    /// The upper array's slot of the lower array that is known to be writable.
     writable: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl IndexWriter {
     }
 
     /// Steps 9c and 9d for a message that is due. `free` is the position after the last document;
-    /// returns it as it is afterwards.
+    /// returns the new one.
     pub fn index(
         &mut self,
         view: &mut View,
@@ -130,7 +130,7 @@ impl IndexWriter {
             .map_err(|error| not_published(view, free, error, guard))?;
         let (array, next) = array_at(free, &preamble, payload);
         step!("index.array.publish").made();
-        // A slot that holds something unusable is replaced: the array it should name is lost.
+        // An unusable slot value is replaced: the array it should point to is lost.
         let found = cells.load_acquire(upper.slot(number));
         let _ = cells.swap_acq_rel(upper.slot(number), found, free, step!("index.link.cas"));
         cells.raise_acq_rel(upper.used, (number + 1).cast_signed(), step!("index.upper-used.cas"));
@@ -158,8 +158,8 @@ fn array_at(position: u64, preamble: &[u8], payload: Payload<'_>) -> (ArrayLayou
     (array, document::next(position, array_length(payload), true))
 }
 
-/// Publishes an empty array in a file that nobody looks at yet, at a free position that is writable;
-/// returns its words and the position after it.
+/// Publishes an empty array in a file that is not visible yet, at a free writable position; returns
+/// its words and the position after it.
 pub fn publish_first_array(
     cells: &Cells,
     name: &str,
@@ -190,7 +190,7 @@ pub fn publish_array(
     Ok(array_at(position, &preamble, payload).1)
 }
 
-/// A publish that failed, as an error with its place.
+/// The error of a failed publish, with its position.
 #[must_use]
 pub fn not_published(
     view: &View,

@@ -8,8 +8,8 @@
 //! Java does not read compressed files, so the words leave them out; `quire.firstCompressed` names
 //! the first.
 //!
-//! Nothing that every opener does may take longer the more files there are. So the words are
-//! believed where the directory has not changed since the file of the highest cycle was made.
+//! Opening a queue must not take longer the more files it has. So the words are trusted if the
+//! directory has not changed since the file of the highest cycle was created.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,15 @@ use crate::os::interrupt::Signals;
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
-/// Names are listed again after this long, whatever the table says.
+/// Names are listed again after this long even if the table shows no change.
 const REFRESH: Duration = Duration::from_secs(60);
 /// How many cycles are looked up by name before the directory is listed.
 const PROBES: i32 = 3;
-/// The directory's time of change and the birth of the file that changed it lie this close.
+/// The directory's modification time and the creation time of the file that changed it differ by at
+/// most this.
 const SAME_MOMENT: Duration = Duration::from_millis(5);
-/// A directory that changed more recently than this may change again without a newer time: the
-/// system's clock for files ticks every few milliseconds.
+/// A directory that changed more recently than this may change again without a newer time: file
+/// times have a granularity of a few milliseconds.
 const SETTLES: Duration = Duration::from_millis(20);
 /// Without a table nothing reports changes: list again after this long.
 const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
@@ -48,11 +49,11 @@ struct Seen {
     at: Instant,
 }
 
-/// What moves when files come or go; taken before the directory is looked at.
+/// Values that change when files come or go; taken before the directory is listed.
 #[derive(Clone, Copy)]
 struct Stamp {
     mod_count: i64,
-    /// The directory's time of change, where that can be had.
+    /// The directory's modification time, if available.
     changed: Option<SystemTime>,
     /// Whether a later change would have a later time.
     is_settled: bool,
@@ -67,7 +68,7 @@ impl Stamp {
         Self { mod_count, changed, is_settled: age.is_none_or(|age| age > SETTLES) }
     }
 
-    /// Whether no file came or went between the two.
+    /// Whether no file came or went between two stamps.
     fn is_same(self, now: Self) -> bool {
         let same = self.changed == now.changed && self.is_settled;
         self.mod_count == now.mod_count && (same || self.changed.is_none() || now.changed.is_none())
@@ -75,13 +76,13 @@ impl Stamp {
 }
 
 enum Known {
-    /// First and last.
+    /// First and last cycle.
     Ends((i32, i32)),
-    /// Every one.
+    /// All cycles.
     All(BTreeSet<i32>),
 }
 
-/// Where to list, and how names read.
+/// The directory to list, and how to parse its names.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
     /// The queue's directory.
@@ -128,8 +129,8 @@ impl Listing {
         self.with(names, table, |cycles| Some((*cycles.first()?, *cycles.last()?)))
     }
 
-    /// The nearest cycle after this one that has a file. Names that follow one another are looked
-    /// for one by one before the directory is listed.
+    /// The nearest cycle after this one that has a file. The next few names are probed one by one
+    /// before the directory is listed.
     pub fn after(
         &self,
         names: Names<'_>,
@@ -145,7 +146,7 @@ impl Listing {
         self.with(names, table, |cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
     }
 
-    /// The nearest cycle before this one that has a file, looked for as [`Listing::after`] does.
+    /// The nearest cycle before this one that has a file, searched like in [`Listing::after`].
     pub fn before(
         &self,
         names: Names<'_>,
@@ -171,21 +172,21 @@ impl Listing {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what was listed.
+    /// Discards the listed names.
     pub fn forget(&self) {
         *self.lock() = None;
     }
 }
 
-/// What was seen, while it can be relied on.
+/// The listed names, if they are still current.
 fn fresh(seen: Option<&Seen>, now: Stamp) -> Option<&Known> {
     let longest = if now.mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
     let seen = seen?;
     (seen.stamp.is_same(now) && seen.at.elapsed() < longest).then_some(&seen.known)
 }
 
-/// Lists the directory, again if a file left the listing meanwhile: of one that was compressed just
-/// then, neither name may have been seen.
+/// Lists the directory, and again if the lowest cycle changed meanwhile: of a file that was just
+/// being compressed, neither name may have been seen.
 fn list_stable(names: Names<'_>, table: Option<&TableStore>) -> Result<BTreeSet<i32>> {
     let lowest = || table.map_or(NO_LOWEST, |table| table.value(table.words().lowest, NO_LOWEST));
     loop {
@@ -213,12 +214,12 @@ fn cycles_of(names: Names<'_>, files: &[String]) -> Result<BTreeSet<i32>> {
     files.iter().map(cycle_of).collect()
 }
 
-/// As [`list`], without the files whose names do not follow the pattern.
+/// Like [`list`], without files whose names do not follow the pattern.
 pub fn list_well_named(names: Names<'_>) -> Result<BTreeSet<i32>> {
     Ok(well_named(names, &roll_file_names(names.dir)?))
 }
 
-/// As [`list_well_named`], without the compressed files.
+/// Like [`list_well_named`], without compressed files.
 pub fn list_uncompressed(names: Names<'_>) -> Result<BTreeSet<i32>> {
     let mut found = roll_file_names(names.dir)?;
     found.retain(|name| name.ends_with(SUFFIX));
@@ -230,7 +231,7 @@ fn well_named(names: Names<'_>, files: &[String]) -> BTreeSet<i32> {
     files.iter().filter_map(cycle_of).filter(|cycle| *cycle >= 0).collect()
 }
 
-/// The names of a directory that end as those of roll files and of compressed ones.
+/// The names in a directory that end like those of roll files or compressed ones.
 pub fn roll_file_names(dir: &Path) -> Result<Vec<String>> {
     let failed = |e| Error::io("cannot list", dir, e);
     let mut found = Vec::new();
@@ -243,7 +244,8 @@ pub fn roll_file_names(dir: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// First and last cycle as the words have them, if no file came or went since the last was made.
+/// First and last cycle according to the words, if no file came or went since the last one was
+/// created.
 #[must_use]
 pub fn try_ends(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
     let end = |position| i32::try_from(table.value(position, NO_HIGHEST)).ok();
@@ -256,20 +258,20 @@ pub fn try_ends(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
     (current && has_file(names, i64::from(first))).then_some((first, last))
 }
 
-/// The newest cycle as the table has it, whether or not its file exists.
+/// The newest cycle according to the table, whether or not its file exists.
 #[must_use]
 pub fn highest(table: &TableStore) -> Option<i32> {
     i32::try_from(table.value(table.words().highest, NO_HIGHEST)).ok().filter(|it| *it >= 0)
 }
 
-/// The first cycle that was compressed, as the table has it; [`i32::MAX`] where none was.
+/// The first compressed cycle according to the table; [`i32::MAX`] if there is none.
 fn first_compressed(table: &TableStore) -> i32 {
     let position = table.find(FIRST_COMPRESSED).ok().flatten();
     let first = position.map_or(NO_LOWEST, |position| table.value(position, NO_LOWEST));
     i32::try_from(first).unwrap_or(i32::MAX)
 }
 
-/// As [`refresh`], unless the table is known to have both ends.
+/// Like [`refresh`], but does nothing if the table is known to have both ends.
 pub fn refresh_if_needed(names: Names<'_>, table: &TableStore, signals: Signals<'_>) -> Result<()> {
     if try_ends(names, table).is_none() {
         return refresh(names, table, signals);
@@ -279,7 +281,7 @@ pub fn refresh_if_needed(names: Names<'_>, table: &TableStore, signals: Signals<
 }
 
 /// Lists the directory and stores its ends in the table: those of the files that Java reads, and
-/// apart from them the first compressed one.
+/// separately the first compressed cycle.
 pub fn refresh(names: Names<'_>, table: &TableStore, signals: Signals<'_>) -> Result<()> {
     let files = roll_file_names(names.dir)?;
     let (plain, compressed): (Vec<_>, Vec<_>) =
@@ -305,7 +307,7 @@ pub fn refresh(names: Names<'_>, table: &TableStore, signals: Signals<'_>) -> Re
     Ok(())
 }
 
-/// Stores the first compressed cycle. One that is just being compressed has a file, and stays.
+/// Stores the first compressed cycle. An announced cycle that still has its roll file is kept.
 fn refresh_compressed(
     names: Names<'_>,
     table: &TableStore,
@@ -326,13 +328,13 @@ fn refresh_compressed(
     Ok(())
 }
 
-/// Whether the file of a cycle is there, compressed or not.
+/// Whether the file of a cycle exists, compressed or not.
 #[must_use]
 pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
     path_of(names, cycle).is_some_and(|path| exists(&path) || exists(&compressed::path_for(&path)))
 }
 
-/// Whether a cycle has a compressed file, and no other.
+/// Whether a cycle has only a compressed file.
 #[must_use]
 pub fn is_compressed(names: Names<'_>, cycle: i32) -> bool {
     path_of(names, i64::from(cycle))
@@ -348,7 +350,7 @@ fn path_of(names: Names<'_>, cycle: i64) -> Option<PathBuf> {
     Some(names.dir.join(name))
 }
 
-/// Whether there is anything at a path.
+/// Whether a path exists.
 #[must_use]
 pub fn exists(path: &Path) -> bool {
     fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
@@ -359,19 +361,19 @@ pub fn note_created(table: &TableStore, cycle: i32) {
     let (words, cells) = (table.words(), table.cells());
     cells.lower_acq_rel(words.lowest, i64::from(cycle), step!("create.lowest.cas"));
     cells.raise_acq_rel(words.highest, i64::from(cycle), step!("create.highest.cas"));
-    // Java counts the creation and the roll.
+    // By 2, as Java counts the creation and the roll.
     cells.add_acq_rel(words.mod_count, 2, step!("create.mod-count.add"));
 }
 
-/// Raises the first cycle before the files of earlier ones are removed: the word never names a
-/// file that is gone. [`refresh`] lowers it again to those that stayed.
+/// Raises the first cycle before the files of earlier ones are removed, so that the word never
+/// names a removed file. [`refresh`] lowers it again if files remained.
 pub fn announce_removal(table: &TableStore, first_left: i32) {
     let (words, cells) = (table.words(), table.cells());
     cells.raise_acq_rel(words.lowest, i64::from(first_left), step!("listing.lowest.cas"));
     cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
 }
 
-/// Notes a cycle before it gets a compressed file: [`refresh`] takes back what has none.
+/// Notes a cycle before it gets a compressed file. [`refresh`] resets the word if it has none.
 pub fn announce_compression(table: &TableStore, cycle: i32, signals: Signals<'_>) -> Result<()> {
     let position = table.find_or_create(FIRST_COMPRESSED, i64::from(cycle), signals)?;
     table.cells().lower_acq_rel(position, i64::from(cycle), step!("listing.lowest.cas"));

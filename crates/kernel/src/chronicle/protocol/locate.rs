@@ -1,6 +1,6 @@
 //! Finding positions (`docs/protocol.md`, "Locate"): by write position, by index, by walking.
 //!
-//! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
+//! The words and index arrays are hints. Every answer is confirmed by walking documents,
 //! and a missing, stale or damaged hint only makes the walk longer (`index_search.rs`).
 
 use std::cell::RefCell;
@@ -15,11 +15,11 @@ use crate::{Error, Result};
 /// The end of a file's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Position of the first header that is no complete document.
+    /// Position of the first header that is not a complete document.
     pub position: u64,
     /// The last message.
     pub last: Option<Known>,
-    /// What lies at the position: waiting, or the end-of-file marker.
+    /// The slot at that position: waiting, or the end-of-file marker.
     pub slot: Slot,
 }
 
@@ -43,11 +43,11 @@ pub enum Located {
     NotYet(u64),
     /// It would be the next message, but the file has its end-of-file marker at this position.
     AfterEnd(u64),
-    /// The file does not reach so far.
+    /// Beyond the next message.
     NotReached,
 }
 
-/// The end of the file: from the write position where it can be trusted.
+/// The end of the file, walked to from the write position if that can be trusted.
 pub fn end(view: &mut View) -> Result<End> {
     let from = written(view)?;
     let mut walk = Walk::from(view, from);
@@ -70,15 +70,15 @@ fn written(view: &mut View) -> Result<Option<Known>> {
     match pair {
         Pair::Empty => Ok(None),
         Pair::Known(position, sequence) => believed(view, Known { position, sequence }),
-        // The word is stale: number the message at the write position by what comes before it.
+        // The word is stale: number the message at the write position by the messages before it.
         Pair::Unnumbered(position) => {
             Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
         }
     }
 }
 
-/// What the sequence word says, if it can be believed: the first time a file is looked at the
-/// message is numbered by the index as well.
+/// The message with its sequence, checked: on first use of a file the message is also numbered by
+/// the index.
 fn believed(view: &mut View, known: Known) -> Result<Option<Known>> {
     if !view.is_message(known.position)? {
         return Ok(None);
@@ -87,7 +87,7 @@ fn believed(view: &mut View, known: Known) -> Result<Option<Known>> {
     if file.word_is_sound.get() == Some(&true) {
         return Ok(Some(known));
     }
-    // Where word and index say the same neither is damaged; else the index is looked at closely.
+    // If word and index agree, neither is damaged; otherwise the index is searched with checks.
     let counted = match count_to(view, known.position, false) {
         Ok(Some(counted)) if counted == known.sequence => Some(counted),
         Ok(_) | Err(Error::Corrupt { .. }) => sequence_at(view, known.position)?,
@@ -133,9 +133,9 @@ pub fn locate(view: &mut View, sequence: u64) -> Result<Located> {
     }
 }
 
-/// An error where the file says that its last message lies after its first empty header.
+/// An error if the file's write position lies after its first empty header.
 pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
-    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
+    let last = view.word(view.file().layout.write_position)?; // even if the file is cut short
     if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
         return Ok(());
     }
@@ -164,7 +164,7 @@ impl Run {
     }
 }
 
-/// The messages from the last indexed one up to `sequence`, or up to the last there is.
+/// The messages from the last indexed one up to `sequence`, or up to the file's last one.
 pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
     let base = last_entry(view, UpTo::Sequence(sequence), true)?;
     let mut walk = Walk::from(view, base);

@@ -2,15 +2,16 @@
 //! crash points are those of `docs/protocol.md`.
 //!
 //! - [`lock`] is the write lock, [`table`] the table store that holds its word;
-//! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
-//! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`]
-//!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
-//!   begun, [`head`] whether its first documents are damaged, [`listing`] which there are, and
-//!   [`stored_cycle`] which roll cycle they follow;
+//! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write the words by which
+//!   readers find it;
+//! - [`roll_file`] is an open file, and [`file_events`] reports opened and closed ones; [`create`]
+//!   makes a file, [`roll`] ends it, [`compressed`] reads a compressed one; [`unfinished`]
+//!   recognises files that were never finished, [`head`] files whose first documents are damaged;
+//!   [`listing`] finds a queue's files, and [`stored_cycle`] their roll cycle;
 //! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
-//! - [`time_index`] keeps append times in a side file, [`append_checksums`] checksums of messages, both
-//!   by [`side_chunks`]; [`beside`] has them forget messages that were lost;
-//! - [`repair`] mends what a power cut left.
+//! - [`time_index`] keeps append times in a side file, [`append_checksums`] checksums of messages,
+//!   both by [`side_chunks`]; [`beside`] removes lost messages from both;
+//! - [`repair`] mends files after a power cut.
 
 #[cfg(not(loom))]
 pub mod append_checksums;

@@ -1,17 +1,17 @@
 //! Making one document visible: step 8 of an append (`append/end.rs`). The order is the
 //! protocol:
 //!
-//! - 8a. look at the lock word: it may have been taken away while this process was stopped;
+//! - 8a. check the lock word: the lock may have been taken by force while this process was stopped;
 //! - 8b. store the payload after a header that is still 0;
 //! - 8c. store eight zero bytes at its end, so that the next header reads 0;
-//! - 8d. look at the lock word again;
+//! - 8d. check the lock word again;
 //! - 8e. CAS the header from 0 to the length, with release.
 //!
-//! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after it
-//! leaves a message that is visible and not yet counted: the next writer's walk finds it.
+//! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after
+//! it leaves a message that is visible and not yet counted: the next writer's walk finds it.
 //!
-//! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first, then 8d
-//! and 8e for the first one: that header shows the whole run.
+//! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first,
+//! then 8d and 8e for the first one: that header shows the whole run.
 
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::document::{
@@ -23,16 +23,16 @@ use crate::probe::fault::step;
 /// Why a document was not published. The bytes after the header may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPublished {
-    /// The write lock is no longer ours; its word is this.
+    /// The write lock was taken by force; its word is this.
     LockLost(u64),
-    /// The header is not 0: somebody wrote here without the lock.
+    /// The header is not 0: another writer wrote here without the lock.
     HeaderTaken(u32),
 }
 
-/// What to publish: a token in front, then the bytes it announces. Either may be empty.
+/// What to publish: a token, then the bytes it introduces. Either may be empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
-    /// A few bytes in front, such as a text value's length.
+    /// A few leading bytes, such as a text value's length.
     pub head: &'a [u8],
     /// The rest.
     pub body: &'a [u8],
@@ -53,7 +53,7 @@ impl<'a> Payload<'a> {
         self.head.len() as u64 + self.body.len() as u64 + self.zeros
     }
 
-    /// Whether there is nothing to publish.
+    /// Whether it has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -74,8 +74,8 @@ pub fn publish(
     show(cells, position, header_word, guard)
 }
 
-/// Steps 8a to 8c for a document that follows one whose header is still 0 and shows both: its own
-/// header is stored as well.
+/// Steps 8a to 8c for a later document of a run, whose first header is still 0 and publishes all:
+/// also stores its own header.
 #[inline]
 pub fn store_behind(
     cells: &Cells,
@@ -89,7 +89,7 @@ pub fn store_behind(
     Ok(())
 }
 
-/// What is stored after a payload: padding, and headers that read 0.
+/// The zeros stored after a payload: padding, and headers that read 0.
 const NO_HEADERS: [u8; 8] = [0; 8];
 const _: () = assert!(TAIL_ZEROS == NO_HEADERS.len() as u64);
 
@@ -123,8 +123,8 @@ fn copy(cells: &Cells, position: u64, payload: Payload<'_>) {
     cells.copy_in_plain(end + payload.zeros, &NO_HEADERS, step!("publish.zeros.store"));
 }
 
-/// Publishes in a file that nobody looks at yet, so that no lock is asked about; the header found if
-/// it is not 0.
+/// Publishes in a file that is not visible yet, without checking the lock; the header found if it
+/// is not 0.
 pub fn publish_unseen(
     cells: &Cells,
     position: u64,
@@ -147,12 +147,12 @@ pub fn show(
     guard.check().map_err(NotPublished::LockLost)?;
     let step = step!("publish.header.cas");
     cells.publish_header(position, NOT_INITIALIZED, header_word, step).map_err(|found| {
-        // A thief of the lock may have published here since it was looked at.
+        // A process that took the lock by force may have published here since the check.
         guard.check().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
     })
 }
 
-/// Ends a file at a position whose header was `found`: no document comes there any more. The mark
+/// Ends a file at a position whose header was `found`, so that no document can follow. The mark
 /// after it is for people who read hex.
 pub fn end_file(
     cells: &Cells,
@@ -165,8 +165,8 @@ pub fn end_file(
     Ok(())
 }
 
-/// Ends a file of version 4, where headers lie anywhere. One byte of four changes from zero, so that
-/// no reader sees half of it; the writers of that version are gone.
+/// Ends a file of version 4, whose headers are unaligned. Only one byte of four changes from zero,
+/// so that no reader sees a partial store; there are no writers of that version any more.
 pub fn end_old_file(cells: &Cells, position: u64, _guard: &WriteGuard<'_>) {
     cells.store_each_relaxed(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
     cells.store_each_relaxed(position, &END_OF_DATA.to_le_bytes(), step!("eof.header.cas"));

@@ -1,21 +1,22 @@
-//! What a power cut, or a crash of the system, left (`docs/durability.md`).
+//! Repairs files after a power cut or a crash of the system (`docs/durability.md`).
 //!
-//! The system writes pages to the medium in an order of its own. Of what was not synced any part may
-//! be missing, so that documents end at a hole while words and index slots lead past it. Files
-//! that were not changed since the machine was started are looked at before they are written to:
+//! The system writes pages to the medium in any order. Any part of what was not synced may be
+//! missing, so documents may end at a hole while words and index slots point past it. Files
+//! unchanged since the machine started are checked before they are written to:
 //!
-//! 1. walk from the last synced message, or the start, to the first header that is no complete
+//! 1. walk from the last synced message, or the start, to the first header that is not a complete
 //!    document: the end;
-//! 2. if words or slots lead past it: keep what lies there in a file beside;
-//! 3. take those words and slots back; 4. zero what lies after the end, and sync;
-//! 5. set the file's time: it is looked at once.
+//! 2. if words or slots point past it: keep the bytes there in a side file;
+//! 3. reset those words and slots; 4. zero the bytes after the end, and sync;
+//! 5. set the file's time, so that it is checked only once.
 //!
-//! A crash in between changes nothing of that: the next opener does it again. Older files come first,
-//! and before the first change a key of the table says from which cycle on files are looked at, as
-//! each of these steps makes a file look changed.
+//! After a crash in between, the next opener starts over. Older files come first, and before the
+//! first change a table key records the cycle from which files are to be checked, since each of
+//! these steps makes a file look changed.
 //!
-//! A clock that was set forward makes files of living writers look old. The lock keeps those out
-//! meanwhile, none of their messages is after the end, and no space that they reserved is given back.
+//! If the clock was set forward, files of live writers look old. That is harmless: the lock keeps
+//! those writers out meanwhile, none of their messages is after the end, and the space that they
+//! reserved stays reserved.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -54,7 +55,7 @@ impl End {
     }
 }
 
-/// A file to look at.
+/// A file to check.
 struct Due {
     path: PathBuf,
     cycle: i32,
@@ -62,7 +63,7 @@ struct Due {
     synced: Option<u64>,
 }
 
-/// Whether the newest file was not changed since the machine was started, or a repair not ended.
+/// Whether the newest file is unchanged since the machine was started, or a repair is unfinished.
 pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
     if begun_from(table)?.is_some() {
         return Ok(true);
@@ -73,11 +74,12 @@ pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
     Ok(changed.zip(clock::machine_started()).is_some_and(|(changed, started)| changed < started))
 }
 
-/// Looks at the newest files.
+/// Checks and repairs the newest files.
 pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -> Result<()> {
     let due = due(names, table)?;
     if let Some(oldest) = due.first() {
-        // Others may be writing where this process saw the end, once the lock was taken away.
+        // If the lock was taken by force, another process may be writing at the end that this one
+        // found.
         guard.check_held()?;
         set_begun_from(table, guard, i64::from(oldest.cycle))?;
         lower_normalised(table, oldest.cycle)?;
@@ -90,14 +92,16 @@ pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -
     }
 }
 
-/// The files to look at, oldest first: should this end early, the newest still shows that it is due.
+/// The files to check, oldest first: if the repair is interrupted, the newest file still shows that
+/// it is due.
 fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     let Some(started) = clock::machine_started() else { return Ok(Vec::new()) };
     let begun_from = begun_from(table)?;
     let synced = table.value(table.words().last_synced, -1);
     let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
     let cycles = listing::list_uncompressed(names)?;
-    // A later file was synced and moved away since: that says nothing of the ones that are left.
+    // A synced index beyond the last cycle is of a file moved away since, and says nothing about
+    // the remaining ones.
     let synced = synced.filter(|(synced, _)| cycles.last().is_some_and(|last| synced <= last));
     let (mut due, mut newest) = (Vec::new(), None);
     for cycle in cycles.into_iter().rev() {
@@ -118,7 +122,7 @@ fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     Ok(due)
 }
 
-/// The first cycle of a repair that was not ended.
+/// The first cycle of an unfinished repair.
 fn begun_from(table: &TableStore) -> Result<Option<i32>> {
     let Some(position) = table.find(table::REPAIR_FROM)? else { return Ok(None) };
     let from = table.value(position, table::NO_LOWEST);
@@ -139,7 +143,7 @@ fn set_begun_from(table: &TableStore, guard: &DetachedGuard<'_>, cycle: i64) -> 
     }
 }
 
-/// The markers of these files may be lost: who appends next looks at them again.
+/// The end-of-file markers of these files may be lost: the next appender examines them again.
 fn lower_normalised(table: &TableStore, oldest: i32) -> Result<()> {
     if let Some(position) = table.find(table::NORMALISED_TO)? {
         let below = i64::from(oldest) - 1;
@@ -208,7 +212,7 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
     Ok(())
 }
 
-/// The file counts as looked at until the machine is started again.
+/// Marks the file as checked until the machine is started again.
 fn done(file: &File, path: &Path) {
     if let Err(error) = fault::call!("restart.file.touch", files::touch(file)) {
         warnings::leave(format!(
@@ -219,7 +223,7 @@ fn done(file: &File, path: &Path) {
     }
 }
 
-/// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
+/// Step 1; None if the file has its end marker, or damage that a power cut does not cause.
 fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
     let from = match synced.map(|sequence| (sequence, locate::locate(view, sequence))) {
         Some((sequence, Ok(Located::Found(position)))) => Some(Known { position, sequence }),
@@ -233,7 +237,8 @@ fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
             Ok(Met::End(Slot::EndOfData)) => return Ok(None),
             Ok(Met::End(_)) => return Ok(Some(End { position: walk.at.position, last })),
             Err(Error::Corrupt { .. }) => {
-                // The file's last document, and its growth is lost: nothing names a later one.
+                // The file's last document, whose file growth was lost: no hint points to a later
+                // one.
                 let position = walk.at.position;
                 let end = End { position, last };
                 let after = End { position: position + HEADER_LEN, last };
@@ -250,7 +255,7 @@ fn upper(view: &mut View, end: &End) -> Result<Option<ArrayLayout>> {
     if position < end.position { view.array(position) } else { Ok(None) }
 }
 
-/// Whether the write position, or an index slot, names a place after the end.
+/// Whether the write position, or an index slot, points past the end.
 fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
     let len = view.file().window.file_len();
     let is_behind = |position| position >= end.position && position < len;
@@ -288,7 +293,7 @@ fn first_free(view: &View, end: &End) -> u64 {
     }
 }
 
-/// Step 3: what is after the end gets no name any more.
+/// Step 3: resets the words and slots that point past the end.
 fn take_back(view: &mut View, end: &End, _guard: &DetachedGuard<'_>) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();

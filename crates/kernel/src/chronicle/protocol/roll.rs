@@ -3,9 +3,10 @@
 //! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
 //!    after it, for people who read hex; then the next file is opened or created.
 //!
-//! An incomplete header at the end is that of a writer that died or lost the lock by force. It is
-//! replaced at once, as an append does: others wait for the lock. A crash before 2 leaves a file
-//! without the marker: the next appender writes it, and tailers leave such a file after a grace time.
+//! An incomplete header at the end belongs to a writer that died or lost the lock by force. It is
+//! replaced at once, as in an append, since others wait for the lock. A crash before 2 leaves a
+//! file without the marker: the next appender writes it, and tailers leave such a file after a
+//! grace time.
 
 use super::lock::guard::DetachedGuard;
 use super::roll_file::{Slot, View};
@@ -14,7 +15,7 @@ use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
 use crate::{Result, warnings};
 
-/// Writes the end-of-file marker; false if it was there.
+/// Writes the end-of-file marker; false if the file already had it.
 pub fn write_eof(view: &mut View, growth: Growth, guard: &DetachedGuard<'_>) -> Result<bool> {
     loop {
         let end = locate::end(view)?;

@@ -1,4 +1,4 @@
-//! An open roll file, and the checked way to look into it.
+//! An open roll file, and checked access to its bytes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use crate::memory::{Observed, Published};
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
-/// A roll file whose header document was read.
+/// An open roll file whose header document was read.
 pub struct RollFile {
     /// The cycle it holds.
     pub cycle: i32,
@@ -25,11 +25,12 @@ pub struct RollFile {
     pub layout: StoreLayout,
     /// How its index numbers messages.
     pub shape: Shape,
-    /// Whether its sequence word was right when it was first looked at.
+    /// Whether its sequence word was right on first use.
     pub word_is_sound: OnceLock<bool>,
-    /// Index entries that agreed with the one before them.
+    /// Index entries that agreed with the preceding one.
     checked: Mutex<Checked>,
-    /// Says that the file is open; the last field, as it is unmapped before that ends.
+    /// Reports the file as open. The last field, so that the file is unmapped before its release is
+    /// reported.
     pub event: Option<OpenFile>,
 }
 
@@ -43,7 +44,7 @@ impl RollFile {
         Self { cycle, window, layout, shape, word_is_sound, checked, event: None }
     }
 
-    /// Whether an index entry was found right before.
+    /// Whether an index entry was already found right.
     #[must_use]
     pub fn has_checked(&self, entry: Known) -> bool {
         self.lock_checked().has(entry, self.shape.index_spacing)
@@ -65,7 +66,7 @@ impl RollFile {
     }
 }
 
-/// A known message: where, and its number. `None` before the first.
+/// A known message: its position and sequence. `None` before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Position of its header.
@@ -74,8 +75,8 @@ pub struct Known {
     pub sequence: u64,
 }
 
-/// Index entries that were checked, a bounded number of them: each has one place it may be at, and
-/// takes it from the one that is there. Neighbours in the index have places of their own.
+/// A bounded, direct-mapped cache of checked index entries: each entry has one possible place, and
+/// replaces the entry there. Neighbours in the index have different places.
 #[derive(Default)]
 struct Checked(Vec<Option<Known>>);
 
@@ -125,15 +126,15 @@ pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
     })
 }
 
-/// The word at position 0, with zeros for what is missing of it; None in an empty file.
+/// The word at position 0, with missing bytes read as 0; None for an empty file.
 pub fn first_word(window: &Window) -> Result<Option<u32>> {
     let mut word = [0; 4];
     let found = window.read_at(&mut word, 0)?;
     Ok((found > 0).then(|| u32::from_le_bytes(word)))
 }
 
-/// Whether a file ends before its header document does: there was never a message in it, or what
-/// there was is gone.
+/// Whether a file ends before its header document does: it never had a message, or lost all of
+/// them.
 pub fn is_cut_in_header(window: &Window) -> Result<bool> {
     let len = window.refresh_len()?;
     Ok(match first_word(window)?.map(document::parse) {
@@ -145,7 +146,7 @@ pub fn is_cut_in_header(window: &Window) -> Result<bool> {
     })
 }
 
-/// A file's length and first header, for words about it.
+/// A file's length and first header, for messages to users.
 pub fn first_bytes(path: &Path) -> Result<String> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok("no file".to_owned());
@@ -186,12 +187,12 @@ pub struct Document {
     pub is_metadata: bool,
     /// Position of the header after it.
     pub next: u64,
-    /// Its header was loaded.
+    /// Proof that its header was loaded.
     header: Observed,
 }
 
 impl Document {
-    /// The payload of a message. That of metadata may have words that change.
+    /// The payload of a message. Metadata is excluded: its words may change.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> Published {
@@ -214,7 +215,7 @@ impl Document {
     }
 }
 
-/// What lies at a header position.
+/// The content of a header position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// Nothing to read yet; the header word found.
@@ -226,19 +227,19 @@ pub enum Slot {
 }
 
 /// How many bytes after its position a waiting reader keeps prefaulted. Less than an appender's
-/// reserve ([`crate::chronicle::append::end::LOW`]), so that there is space already.
+/// reserve ([`crate::chronicle::append::tail::LOW`]), so that the space is already reserved.
 const LOOK_AHEAD: u64 = 4096;
 
-/// A handle's way into a roll file: it remembers which positions are known to be readable.
+/// A handle's access to a roll file, which remembers the positions known to be readable.
 #[derive(Clone)]
 pub struct View {
     file: Arc<RollFile>,
     region: Arc<Region>,
     clear_from: u64,
     clear_to: u64,
-    /// What is cleared beyond the range asked for: a page after a wait, twice as much each time.
+    /// How far beyond the requested range to clear: a page after a wait, then doubled each time.
     step: u64,
-    /// Nothing could be cleared beyond this position while there was nothing to read.
+    /// Clearing ahead beyond this position has failed while waiting.
     stuck_at: u64,
 }
 
@@ -256,7 +257,7 @@ impl View {
         &self.file
     }
 
-    /// The mapping; positions up to what was checked may be touched.
+    /// The mapping; only positions that were cleared may be accessed.
     #[must_use]
     pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
@@ -268,7 +269,7 @@ impl View {
         self.file.path().to_path_buf()
     }
 
-    /// What lies at a header position, if finding out takes no system call.
+    /// The slot at a header position, if that needs no system call.
     #[inline]
     #[must_use]
     pub fn try_slot(&self, position: u64) -> Option<Slot> {
@@ -279,8 +280,8 @@ impl View {
         self.slot_before(position, self.clear_to)
     }
 
-    /// What lies at a position where this process has stored something: it has reserved the space,
-    /// and no page has to be checked.
+    /// The slot at a position that this process has written: it has reserved the space, so no page
+    /// must be checked.
     #[inline]
     pub fn own_slot(&mut self, position: u64) -> Option<Slot> {
         let end = self.file.window.written_to();
@@ -294,7 +295,7 @@ impl View {
         self.slot_before(position, end)
     }
 
-    /// What lies at a position whose header can be read, if it does not go beyond `end`.
+    /// The slot at a position whose header is readable; None if its document goes beyond `end`.
     #[inline]
     fn slot_before(&self, position: u64, end: u64) -> Option<Slot> {
         let (word, header) = self.region.observe_header_acquire(position);
@@ -316,8 +317,9 @@ impl View {
         position + LOOK_AHEAD > self.clear_to && self.clear_to != self.stuck_at
     }
 
-    /// Clears one page more while there is nothing to read, so that the next message need not wait
-    /// for it: no further, as a file system may have to allocate what the writer has not reached.
+    /// Clears one more page while there is nothing to read, so that the next message need not wait
+    /// for it. Not more, as a file system may have to allocate space that the writer has not
+    /// reached.
     #[cold]
     pub fn look_ahead(&mut self) {
         self.step = Pages::here().bytes();
@@ -329,7 +331,7 @@ impl View {
         }
     }
 
-    /// What lies at a header position, bounds checked.
+    /// The slot at a header position, with its bounds checked.
     #[inline]
     pub fn slot(&mut self, position: u64) -> Result<Slot> {
         match self.try_slot(position) {
@@ -356,7 +358,8 @@ impl View {
         Ok(Slot::Document(Document { position, length, is_metadata, next, header }))
     }
 
-    /// The document extends past the end of the file, or a full disk has no memory for a hole in it.
+    /// The error for an unreadable document: it extends past the end of the file, or into a hole
+    /// that a full disk cannot back.
     fn why_not_clear(&self, position: u64, length: u32) -> Result<Error> {
         let (file, file_len) = (self.file.path(), self.file.window.refresh_len()?);
         Ok(if position + HEADER_LEN + u64::from(length) > file_len {
@@ -366,7 +369,7 @@ impl View {
         })
     }
 
-    /// The header word at a position; None where the file does not reach or has a hole.
+    /// The header word at a position; None beyond the end of the file or in a hole.
     fn header_word(&mut self, position: u64) -> Result<Option<(u32, Observed)>> {
         let end = position + HEADER_LEN;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
@@ -379,7 +382,8 @@ impl View {
         }))
     }
 
-    /// An error where the file ends inside a header: grown, it would make a message up.
+    /// An error if the file ends inside a header: growing the file would turn that into a wrong
+    /// one.
     fn check_cut_header(&self, position: u64) -> Result<()> {
         let mut part = [0; 3];
         let cut = self.file.window.file_len().saturating_sub(position) < HEADER_LEN;
@@ -391,7 +395,7 @@ impl View {
         Err(Error::corrupt("the file is cut short", self.file.path(), position, found, "4 bytes"))
     }
 
-    /// Whether there is a complete message at a position that a hint named.
+    /// Whether there is a complete message at a position given by a hint.
     pub fn is_message(&mut self, position: u64) -> Result<bool> {
         match self.slot(position) {
             Ok(Slot::Document(document)) => Ok(!document.is_metadata),
@@ -400,7 +404,7 @@ impl View {
         }
     }
 
-    /// Checks that a range can be read; false where it cannot.
+    /// Makes sure that a range can be read; false if it cannot.
     #[cold]
     fn clear(&mut self, start: u64, end: u64) -> Result<bool> {
         let ahead = Pages::here().up(end + self.step);
@@ -423,7 +427,7 @@ impl View {
         self.region.bytes(document.payload())
     }
 
-    /// A copy of any bytes of the file, as they are now; None where they are in a hole or after its end.
+    /// A copy of any bytes of the file, as they are now; None in a hole or beyond the end.
     pub fn copied(&mut self, position: u64, length: u64) -> Result<Option<Vec<u8>>> {
         let end = position + length;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
@@ -434,7 +438,7 @@ impl View {
         Ok(Some(copy))
     }
 
-    /// A mutable word, load-acquire; 0 where the file does not reach.
+    /// A mutable word, load-acquire; 0 beyond the end of the file.
     pub fn word(&mut self, position: u64) -> Result<u64> {
         let end = position + 8;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
@@ -447,13 +451,13 @@ impl View {
         })
     }
 
-    /// `writePosition`; 0 where it cannot be a position.
+    /// `writePosition`; 0 if its value cannot be a position.
     pub fn write_position(&mut self) -> Result<u64> {
         let position = self.word(self.file.layout.write_position)?;
         Ok(if self.is_document_position(position) { position } else { 0 })
     }
 
-    /// Whether a document can start at this position, as far as arithmetic shows.
+    /// Whether a document can start at this position, by its value alone.
     #[must_use]
     pub fn is_document_position(&self, position: u64) -> bool {
         let aligned = !self.file.layout.aligned || position.is_multiple_of(document::ALIGNMENT);
@@ -473,21 +477,21 @@ impl View {
         Ok(array.filter(|array| document.is_metadata && array.slot(count) <= end))
     }
 
-    /// A copy of the first bytes of a document, of an index array those before its slots.
+    /// A copy of the first bytes of a document; for an index array, those before its slots.
     #[must_use]
     pub fn preamble(&self, document: &Document) -> Vec<u8> {
         let length = u64::from(document.length).min(PREAMBLE_MAX as u64);
         self.region.copy_out_relaxed(document.position + HEADER_LEN, length)
     }
 
-    /// Whether a document is metadata that belongs to its file: the header, or an array of the index.
+    /// Whether a document is metadata of the file itself: its header, or an index array.
     #[must_use]
     pub fn is_of_file(&self, document: &Document) -> bool {
         document.is_metadata
             && (document.position == 0 || index::is_array(&self.preamble(document)))
     }
 
-    /// Makes the words of an array writable: in files of others they may lie in holes.
+    /// Makes the words of an array writable: in files by other writers they may lie in holes.
     pub fn make_array_writable(&mut self, array: &ArrayLayout) -> Result<()> {
         let end = array.slot(u64::from(self.file.shape.index_count));
         self.file.window.reserve(&mut self.region, array.used, end)
@@ -500,7 +504,7 @@ impl View {
         self.file.window.reserve(&mut self.region, 0, end)
     }
 
-    /// Makes positions inside the file writable, which stays as long as it is.
+    /// Makes positions inside the file writable, without changing its length.
     pub fn make_range_writable(&mut self, start: u64, end: u64) -> Result<()> {
         self.file.window.reserve(&mut self.region, start, end)
     }
@@ -517,7 +521,7 @@ impl View {
         let window = &self.file.window;
         let to =
             window.writable(guard.may_wait(), &mut self.region, start, end, len, growth.timeout)?;
-        // What is present for writing can be read as well.
+        // Pages populated for writing are readable as well.
         (self.clear_from, self.clear_to) = (start, to);
         Ok(to)
     }

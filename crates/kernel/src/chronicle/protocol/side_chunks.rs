@@ -1,4 +1,4 @@
-//! Side files that grow by chunks, which are mapped one at a time.
+//! Side files that grow in chunks, mapped one at a time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// The file grows, and is mapped, by this.
+/// The unit by which the file grows and is mapped.
 pub const CHUNK: u64 = 64 << 10;
 
 /// The chunk of a side file that a writer has mapped.
@@ -22,7 +22,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// The first chunk of the file at `path`, which is made if it is missing.
+    /// Maps the first chunk of the file at `path`, which is created if missing.
     pub fn open(path: &Path, mode: u32) -> Result<Self> {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
@@ -30,7 +30,7 @@ impl Mapped {
         Ok(Self { path: path.to_path_buf(), file, words, start: 0 })
     }
 
-    /// Where the file is.
+    /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -57,19 +57,19 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     fault::call!("create.file.remove", std::fs::remove_file(path))
 }
 
-/// Maps a chunk, whose blocks are reserved before: a full disk is an error here rather than a signal
-/// at the first store.
+/// Reserves the blocks of a chunk and maps it: a full disk is an error here rather than a signal at
+/// the first store.
 fn map(file: &File, path: &Path, chunk: u64) -> Result<Counters> {
     let failed = |e| Error::io("cannot make room in", path, e);
     files::reserve(file, chunk, chunk + CHUNK).map_err(failed)?;
     if length_of(file, path)? < chunk + CHUNK {
-        // No other way is safe beside a process that has made it longer.
+        // Only this call cannot shorten a file that another process has just extended.
         fault::call!("window.grow", write_last(file, chunk + CHUNK)).map_err(failed)?;
     }
     Counters::part(file, chunk, CHUNK).map_err(|e| Error::io("cannot map", path, e))
 }
 
-/// Makes a file at least this long.
+/// Extends a file to at least this length.
 fn write_last(file: &File, len: u64) -> std::io::Result<()> {
     file.write_all_at(&[0], len - 1)
 }

@@ -12,8 +12,8 @@ use crate::os::interrupt::{self, Signals};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// The roll cycle that a table names. What it does not say of one that is not Chronicle's is as
-/// `asked`, or as in a roll file.
+/// The roll cycle that a table names. For a custom one, facts missing from the table are taken from
+/// `asked`, or from a roll file.
 pub fn roll_cycle(
     dir: &Path,
     table: &TableStore,
@@ -54,7 +54,7 @@ pub fn roll_cycle(
     made.map_err(|error| unknown(&format!("the roll cycle of this queue ({error})")))
 }
 
-/// Records the index layout of a roll cycle that is not Chronicle's; returns what is recorded.
+/// Records the index shape of a custom roll cycle; returns the roll cycle with the recorded shape.
 pub fn record(table: &TableStore, roll: &RollCycle, signals: Signals<'_>) -> Result<RollCycle> {
     if roll.is_named() {
         return Ok(roll.clone());
@@ -89,8 +89,8 @@ fn shape_of_files(dir: &Path, may_wait: &mut Detached) -> Result<Option<Shape>> 
     Ok(None)
 }
 
-/// The roll cycle that the directory's file names follow, and one of them; None without files. Names
-/// that follow no pattern of Chronicle's may follow that of `asked`.
+/// The roll cycle that the directory's file names follow, and one of them; None without files.
+/// Names that follow none of Chronicle's patterns may follow that of `asked`.
 pub fn roll_cycle_of_files(
     dir: &Path,
     asked: Option<&RollCycle>,

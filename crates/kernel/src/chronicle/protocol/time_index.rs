@@ -1,10 +1,10 @@
-//! The side file of a cycle's append times: points, one for each millisecond with appends at most.
+//! The side file of a cycle's append times: points, at most one per millisecond.
 //!
-//! A writer adds to it after it has published messages and let go of the write lock: 1. unless the
-//! last point is of its millisecond or later, it takes the next one by a CAS of the time; 2. it raises
-//! the point's count of messages. All writers may do so at once: a time is never earlier than the one
-//! before it, and a count says no more than that those messages are there. Killed before 1 or 2, a
-//! writer leaves messages without a point, which then count as of the next point's time.
+//! A writer adds to it after it has published messages and released the write lock: 1. unless the
+//! last point is of its millisecond or later, it claims the next one by a CAS of the time; 2. it
+//! raises the point's count of messages. Writers may do so concurrently: times never decrease, and
+//! a count only states that those messages exist. A writer killed before 1 or 2 leaves messages
+//! without a point, which then get the next point's time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,10 +19,10 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
-/// Points without a count are those of writers that died, or are at it.
+/// The most points without a count, which are those of writers that died or are just adding it.
 const MOST_WITHOUT_COUNT: u64 = 256;
 
-/// The points of a cycle, to be read.
+/// The points of a cycle, for reading.
 pub struct Stored {
     path: PathBuf,
     file: File,
@@ -30,7 +30,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Those in the file at `path`; None if there is none, or it is being made.
+    /// Opens the file at `path`; None if it is missing or still being created.
     pub fn open(path: &Path, cycle: i32) -> Result<Option<Self>> {
         let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
             return Ok(None);
@@ -46,18 +46,18 @@ impl Stored {
         }
     }
 
-    /// How many messages of the cycle had been appended before a time, as far as the points say.
+    /// How many messages of the cycle had been appended before a time, according to the points.
     pub fn messages_before(&self, time_ms: i64) -> Result<u64> {
         let time = u64::try_from(time_ms).unwrap_or(0);
         self.messages_at(self.count_while(|found| found < time)?)
     }
 
-    /// How many messages of the cycle the points speak of.
+    /// How many messages of the cycle the points cover.
     pub fn messages(&self) -> Result<u64> {
         self.messages_at(self.count()?)
     }
 
-    /// By when each of these messages had been appended, None where no point speaks of it; fastest if
+    /// By when each of these messages had been appended; None if no point covers it. Fastest if
     /// they ascend.
     pub fn times_of(&self, messages: impl Iterator<Item = u64>) -> Result<Vec<Option<u64>>> {
         let points = self.count()?;
@@ -71,12 +71,12 @@ impl Stored {
             .collect()
     }
 
-    /// The first point, not before `from`, that speaks of a message; `points` if there is none.
+    /// The first point, not before `from`, that covers a message; `points` if there is none.
     fn point_of(&self, message: u64, from: u64, points: u64) -> Result<u64> {
         let (mut low, mut high, mut step) = (from, from, 1);
         while high < points && self.messages_at(high + 1)? <= message {
             low = high + 1;
-            high += step; // ever further: the next message is near, the first one may be far
+            high += step; // in growing steps: the next message is near, the first may be far
             step *= 2;
         }
         high = high.min(points);
@@ -96,7 +96,7 @@ impl Stored {
         self.count_while(|_| true)
     }
 
-    /// How many points have a time for which this holds, as it does for the first ones.
+    /// How many points have a time for which `holds` is true; it must be so for the first ones.
     fn count_while(&self, holds: impl Fn(u64) -> bool) -> Result<u64> {
         let (mut low, mut high) = (0, self.room);
         let (mut earlier, mut later) = (None, None);
@@ -119,7 +119,7 @@ impl Stored {
         Ok(low)
     }
 
-    /// What the last of the first `points` says.
+    /// The message count of the last of the first `points` points that has one.
     fn messages_at(&self, points: u64) -> Result<u64> {
         for number in (points.saturating_sub(MOST_WITHOUT_COUNT)..points).rev() {
             if let Some(messages) = self.number(time_index::position(number) + MESSAGES_AT)? {
@@ -151,22 +151,22 @@ impl Stored {
     }
 }
 
-/// The points of a cycle, to be added to.
+/// The points of a cycle, for appending.
 pub struct Points {
     pub cycle: i32,
-    /// A point that is there, near the last; 0 before there is one.
+    /// The number of an existing point near the last; 0 if there is none yet.
     last: u64,
-    /// The bytes around it.
+    /// The chunk that contains it.
     mapped: Mapped,
 }
 
 impl Points {
-    /// Those in the file at `path`, which is made if it is missing.
+    /// Opens the file at `path`, which is created if missing.
     pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
         let mapped = Mapped::open(path, mode)?;
         let number = u64::try_from(cycle).ok().and_then(|cycle| time_index::word(cycle, CYCLE_AT));
         let word = number.unwrap_or(MAGIC);
-        mapped.words.set_once(CYCLE_AT, word); // others may be at it too: the same
+        mapped.words.set_once(CYCLE_AT, word); // other processes may store the same value
         mapped.words.set_once(MAGIC_AT, MAGIC);
         let mut points = Self { cycle, last: 0, mapped };
         let stored = Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
@@ -177,7 +177,7 @@ impl Points {
     /// Notes that the first `messages` of the cycle have been appended by now.
     pub fn add(&mut self, time_ms: i64, messages: u64) -> Result<()> {
         let time = u64::try_from(time_ms).unwrap_or(0);
-        // Others may take points meanwhile, each for a later time than the one before.
+        // Other writers may claim points meanwhile, each for a later time than the preceding one.
         for _ in 0..time_index::MOST_POINTS {
             let position = time_index::position(self.last);
             let found = match self.load(position) {
@@ -213,12 +213,12 @@ impl Points {
 
     fn raise(&self, position: u64, messages: u64) {
         if let Some(word) = time_index::word(messages, position) {
-            fence(Ordering::Release); // after the messages
+            fence(Ordering::Release); // the messages precede their count, which `Stored` reads
             self.mapped.words.raise(position - self.mapped.start, word);
         }
     }
 
-    /// Goes to a point that is there, or the one after the last.
+    /// Goes to an existing point, or the one after the last.
     fn go_to(&mut self, number: u64) -> Result<()> {
         self.mapped.go_to(time_index::position(number))?;
         self.last = number;
@@ -229,8 +229,8 @@ impl Points {
 const _: () =
     assert!(CHUNK.is_multiple_of(POINT_LEN) && time_index::HEADER_LEN.is_multiple_of(POINT_LEN));
 
-/// Invalidates a time index that covers more messages than the cycle holds: the difference was lost,
-/// and later messages with their indexes have other times.
+/// Invalidates a time index that covers more messages than the cycle holds: the difference was
+/// lost, and later messages with their indexes have other times.
 pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     let path = time_index::path_for(roll_file);
     let is_beyond = match Stored::open(&path, cycle) {
@@ -245,8 +245,9 @@ pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> 
         .map_err(|e| Error::io("cannot write", &path, e))
 }
 
-/// Removes the points of a cycle whose roll file was deleted, as by hand, and is about to be made
-/// again: they speak of other messages. A failure is no reason to refuse an append.
+/// Removes the points of a cycle whose roll file was deleted, as by hand, and is about to be
+/// created again, since they are of other messages. Failures are ignored, so that the append can go
+/// on.
 pub fn remove_stale(roll_file: &Path, cycle: i32) {
     let path = time_index::path_for(roll_file);
     let messages = match Stored::open(&path, cycle) {
@@ -263,7 +264,7 @@ pub fn remove_stale(roll_file: &Path, cycle: i32) {
     });
 }
 
-/// The error of a side file that says what cannot be.
+/// The error of a side file with impossible content.
 #[must_use]
 pub fn damaged(path: &Path, position: u64, found: u64, expected: &'static str) -> Error {
     Error::corrupt("not usable as append times", path, position, format!("{found:#x}"), expected)

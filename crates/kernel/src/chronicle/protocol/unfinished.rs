@@ -1,7 +1,7 @@
 //! Roll files whose first header is not ready: whether one was only begun, or holds messages.
 //!
-//! The creator of a file publishes its first header before anyone appends. A file that holds messages
-//! after a header that is not ready was therefore damaged: it is neither put aside nor skipped.
+//! The creator of a file publishes its first header before anyone appends. A file with messages
+//! after a header that is not ready was therefore damaged: it is neither discarded nor skipped.
 
 use std::io;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::memory::window::Window;
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
-/// So far into a file an index array is looked for.
+/// How far into a file to search for an index array.
 const SEARCHED: usize = 640 << 10;
-/// The first document of a roll file is shorter.
+/// An upper bound for the first document of a roll file.
 const HEADER_MAX: u64 = 1024;
-/// Bytes of a header, and what documents are aligned to.
+/// Bytes of a header, and the alignment of documents.
 const WORD: usize = 4;
 
-/// Whether messages lie after the first header of a file that is not ready; its index arrays have
-/// `index_count` slots unless it says otherwise.
+/// Whether messages lie after the first header of a file that is not ready. Its index arrays are
+/// assumed to have `index_count` slots unless the file states a number.
 pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok(false);
@@ -43,7 +43,7 @@ pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
     Ok(has_message_behind_array(&mut view, &start)? || has_bytes_behind_arrays(&view, count)?)
 }
 
-/// The error of a file that holds messages after such a header.
+/// The error of a file with messages after a header that is not ready.
 #[must_use]
 pub fn no_header(path: &Path) -> Error {
     not_ready("a roll file that holds messages has no complete header", path)
@@ -79,14 +79,14 @@ fn is_message_from(view: &mut View, position: u64) -> Result<bool> {
     }
 }
 
-/// Whether anything lies after where the first index arrays of a new file end.
+/// Whether a file has nonzero bytes after the end of the first index arrays of a new file.
 fn has_bytes_behind_arrays(view: &View, index_count: u32) -> Result<bool> {
     let arrays = 2 * (index::slots_len(index_count) + index::PREAMBLE_MAX as u64);
     let from = (HEADER_MAX + arrays).next_multiple_of(files::PAGE);
     let mut found = false;
     let looked = files::each_used_page(view.file().window.file(), from, |_, _| {
         found = true;
-        Err(io::ErrorKind::Interrupted.into()) // that is enough
+        Err(io::ErrorKind::Interrupted.into()) // stops at the first page found
     });
     match looked {
         Err(error) if !found => Err(Error::io("cannot look at", view.file().path(), error)),

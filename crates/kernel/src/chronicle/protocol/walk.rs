@@ -3,29 +3,29 @@
 use super::roll_file::{Known, Slot, View};
 use crate::Result;
 
-/// A place between two documents, which only moves forward.
+/// A cursor between two documents, which only moves forward.
 pub struct Walk<'v> {
     view: &'v mut View,
     /// The next header, and the sequence of the next message.
     pub at: Known,
 }
 
-/// What a walk met.
+/// The result of stepping to the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
     /// A message.
     Message(Known),
-    /// No complete document: waiting, or the end-of-file marker.
+    /// No complete document: a waiting slot, or the end-of-file marker.
     End(Slot),
 }
 
 impl<'v> Walk<'v> {
-    /// A walk from a message that is known, or from the start of the file.
+    /// A walk from a known message, or from the start of the file.
     pub fn from(view: &'v mut View, message: Option<Known>) -> Self {
         Self { view, at: message.unwrap_or(Known { position: 0, sequence: 0 }) }
     }
 
-    /// Steps over a document, if there is one; returns what lies there.
+    /// Steps over a document, if there is one; returns the slot.
     #[inline]
     pub fn step(&mut self) -> Result<Slot> {
         let slot = self.view.slot(self.at.position)?;
@@ -49,7 +49,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Steps over all documents; returns what lies after them.
+    /// Steps over all documents; returns the slot after them.
     #[inline]
     pub fn to_end(&mut self) -> Result<Slot> {
         loop {

@@ -1,4 +1,4 @@
-//! Where the base of a message is that is stored as a difference (`docs/format.md` §1.14).
+//! Finds the base of a message that is stored as a difference (`docs/format.md` §1.14).
 
 use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{Slot, View};
@@ -14,7 +14,7 @@ pub struct Stored<'a> {
     pub difference: Difference<'a>,
 }
 
-/// The base of a message in its file; `open` decrypts and decompresses what was stored otherwise.
+/// The base of a message in its file; `open` decrypts and decompresses stored bytes.
 pub fn base_in(
     view: &mut View,
     at: Stored<'_>,

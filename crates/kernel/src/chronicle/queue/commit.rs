@@ -1,4 +1,4 @@
-//! When appended messages are on the medium: what a queue promises, and how far that was kept.
+//! Durability of appended messages: what a queue promises, and how far it has synced.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -34,7 +34,7 @@ impl Durability {
         }
     }
 
-    /// How long messages are collected for one sync, where no option says it.
+    /// How long messages are collected for one sync, by default.
     #[must_use]
     pub const fn group_commit(self) -> Duration {
         match self {
@@ -44,20 +44,20 @@ impl Durability {
     }
 }
 
-/// The state of a queue's promise.
+/// The state of a queue's durability.
 pub struct Commit {
     durability: Durability,
     collects_for: Duration,
-    /// Appends have something to do besides appending.
+    /// Whether appends have more to do than appending.
     is_slow: AtomicBool,
-    /// A sync of this process covered messages up to this index.
+    /// The last index that a sync of this process has covered.
     synced: AtomicI64,
     syncing: SharedState<()>,
     failed: Mutex<Option<(PathBuf, i32)>>,
 }
 
 impl Commit {
-    /// Nothing is promised about what was appended before.
+    /// The initial state: no sync has covered anything yet.
     #[must_use]
     pub const fn new(durability: Durability, collects_for: Duration, keeps_times: bool) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Commit {
         }
     }
 
-    /// What is promised.
+    /// The promised durability.
     #[must_use]
     pub const fn durability(&self) -> Durability {
         self.durability
@@ -82,14 +82,14 @@ impl Commit {
         self.collects_for
     }
 
-    /// Whether an append has to look at the promise.
+    /// Whether appends have more to do than appending.
     #[inline]
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
     }
 
-    /// The right to sync: one caller syncs for all that wait for it.
+    /// The lock for syncing: one caller syncs for all that wait.
     pub fn lock_syncing<'a>(&'a self, may_wait: &'a Detached) -> MutexGuard<'a, ()> {
         self.syncing.lock(may_wait)
     }
@@ -105,7 +105,7 @@ impl Commit {
         self.synced.fetch_max(last, Ordering::AcqRel);
     }
 
-    /// Has every later append fail: messages that returned may not be on the medium.
+    /// Makes every later append fail: messages whose append has returned may not be on the medium.
     pub fn fail(&self, error: &Error) {
         let failed = match error {
             Error::Io { path, source, .. } => {

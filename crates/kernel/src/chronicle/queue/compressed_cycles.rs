@@ -1,4 +1,4 @@
-//! Cycles whose files were compressed: read as others are, and never written.
+//! Cycles whose files were compressed: read like others, but never written.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 impl Queue {
-    /// What the compressed file of a cycle says of its content, so that counting messages takes no
-    /// decompression; None where the cycle is not compressed, or zstd alone made the file.
+    /// The summary of a compressed cycle, so that counting messages needs no decompression; None if
+    /// the cycle is not compressed, or its file was made by the `zstd` command.
     pub(super) fn summary_of(&self, cycle: i32) -> Result<Option<Summary>> {
         if self.open_file(cycle).is_some() || !self.is_compressed(cycle) {
             return Ok(None);
@@ -18,7 +18,7 @@ impl Queue {
         compressed::summary(&compressed::path_for(&self.file_for_cycle(cycle)?))
     }
 
-    /// An error where a new roll file would hide a compressed one.
+    /// An error if a new roll file would hide a compressed one.
     pub(super) fn check_not_compressed(&self, cycle: i32) -> Result<()> {
         if !self.is_compressed(cycle) {
             return Ok(());
@@ -27,7 +27,7 @@ impl Queue {
         Err(Error::WriteAfterEof { file, position: 0 })
     }
 
-    /// The path where a cycle's file is: of the compressed one if there is no other.
+    /// The path of a cycle's file, which is the compressed one if that is the only one.
     pub fn place_of_cycle(&self, cycle: i32) -> Result<PathBuf> {
         let path = self.file_for_cycle(cycle)?;
         Ok(if self.is_compressed(cycle) { compressed::path_for(&path) } else { path })
@@ -39,7 +39,7 @@ impl Queue {
         listing::is_compressed(self.names(), cycle)
     }
 
-    /// Says in the table that a cycle is about to be compressed.
+    /// Notes in the table that a cycle is about to be compressed.
     pub fn announce_compression(&self, cycle: i32, signals: Signals<'_>) -> Result<()> {
         let table = self.writable_table("a compression of files")?;
         listing::announce_compression(table, cycle, signals)

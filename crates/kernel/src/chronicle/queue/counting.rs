@@ -1,4 +1,4 @@
-//! The metrics of a queue: those that its handles count in, and those that other processes count.
+//! The metrics of a queue: counted by its own handles, and by other processes.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -7,15 +7,16 @@ use super::options::Options;
 use crate::Result;
 use crate::metrics::Metrics;
 
-/// What a queue counts, and what it knows of others.
+/// The metrics of a queue: its own, or those of other processes.
 pub struct Counting {
     own: Option<Metrics>,
-    /// What others count, while this queue does not.
+    /// Metrics of other processes, if this queue does not count itself.
     watched: OnceLock<Metrics>,
 }
 
 impl Counting {
-    /// Counts from now on, if the options ask for it: one that is read-only changes no byte.
+    /// Starts counting if the options ask for it; a read-only queue does not, as it changes no
+    /// file.
     pub fn begin(directory: &Path, options: &Options) -> Result<Self> {
         let counts = options.metrics && !options.read_only;
         let own = counts.then(|| Metrics::open(directory, options.file_mode)).transpose()?;
@@ -34,13 +35,13 @@ impl Counting {
         }
     }
 
-    /// What is counted in, if it was asked for.
+    /// The metrics that this queue counts in, if requested.
     #[inline]
     pub const fn own(&self) -> Option<&Metrics> {
         self.own.as_ref()
     }
 
-    /// What is counted in the queue of a directory, by any process; None if none does.
+    /// The metrics of the queue of a directory, counted by any process; None if none does.
     pub fn any(&self, directory: &Path) -> Result<Option<&Metrics>> {
         if let Some(metrics) = self.own().or_else(|| self.watched.get()) {
             return Ok(Some(metrics));

@@ -1,5 +1,5 @@
-//! Older files that cannot be read: they are logged, and stop nobody who needs
-//! other files (`docs/durability.md`, "Damaged files").
+//! Older files that cannot be read: they are logged, and other files stay usable
+//! (`docs/durability.md`, "Damaged files").
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl Queue {
         Ok(matches!(locate::locate(&mut view, 0)?, Located::Found(_)))
     }
 
-    /// An error where a file's first header is not ready although it has messages, or had some.
+    /// An error if a file's first header is not ready although the file has or had messages.
     pub fn check_lost_messages(&self, cycle: i32) -> Result<()> {
         self.check_lost_header(cycle)?;
         self.check_held_none(cycle)
     }
 
-    /// An error where a file's first header is not ready although messages lie after it.
+    /// An error if a file's first header is not ready although messages lie after it.
     fn check_lost_header(&self, cycle: i32) -> Result<()> {
         let path = self.file_for_cycle(cycle)?;
         if unfinished::holds_messages(&path, self.index_count())? {
@@ -48,13 +48,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether a cycle's file is there and its first header is not ready.
+    /// Whether a cycle's file exists and its first header is not ready.
     pub(super) fn is_unready(&self, cycle: i32) -> Result<bool> {
         Ok(self.has_file(cycle) && self.view(cycle)?.is_none())
     }
 
-    /// An error where a cycle's file is there and not ready although it had messages, or a later one
-    /// has some: nobody is making it any more.
+    /// An error if a cycle's file exists and is not ready although it had messages, or a later
+    /// cycle has some, so that it will never be finished.
     pub fn check_finished(&self, cycle: i32) -> Result<()> {
         if !self.is_unready(cycle)? {
             return Ok(());
@@ -69,8 +69,8 @@ impl Queue {
         Err(unfinished::not_ready(what, &self.file_for_cycle(cycle)?))
     }
 
-    /// An error where messages lie in the file of an index, and one before them is lost: a reader that
-    /// came to this index gets no further.
+    /// An error if the file of an index has messages after a lost one at this index: a reader at
+    /// this index cannot advance.
     pub fn check_end(&self, index: i64) -> Result<()> {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(()) };
@@ -80,13 +80,13 @@ impl Queue {
         }
     }
 
-    /// How many messages lie from one that the index of a cycle's file names to the next.
+    /// The index spacing of a cycle's file, or of the roll cycle if there is none.
     pub fn index_spacing_of(&self, cycle: i32) -> Result<u32> {
         let view = self.view(cycle)?;
         Ok(view.map_or(self.roll().index_spacing, |view| view.file().shape.index_spacing))
     }
 
-    /// As [`Queue::last_sequence_left`]; a file that cannot be read is logged and counts as empty.
+    /// Like [`Queue::last_sequence_left`], but an unreadable file is logged and counts as empty.
     pub fn last_sequence_if_readable(&self, cycle: i32) -> Result<Option<u64>> {
         let found = match self.last_sequence_left(cycle) {
             Ok(None) => self.check_finished(cycle).map(|()| None),
@@ -95,7 +95,7 @@ impl Queue {
         self.unless_unreadable(cycle, found)
     }
 
-    /// None where a file cannot be read, which is logged once.
+    /// Replaces the error of an unreadable file by None, and logs it once.
     pub fn unless_unreadable<T>(&self, cycle: i32, found: Result<Option<T>>) -> Result<Option<T>> {
         match found {
             Err(error) if is_unreadable(&error) => {
@@ -106,8 +106,8 @@ impl Queue {
         }
     }
 
-    /// Whether the file of a cycle has its end-of-file marker, or is compressed; false where it cannot
-    /// be read, or is not ready. It is mapped no longer than this takes.
+    /// Whether the file of a cycle has its end-of-file marker, or is compressed; false if it is
+    /// unreadable or not ready. The file is not kept mapped.
     pub fn is_ended(&self, cycle: i32) -> Result<bool> {
         if self.is_compressed(cycle) {
             return Ok(true);
@@ -119,7 +119,7 @@ impl Queue {
         Ok(end.is_some_and(|end| end.slot == Slot::EndOfData))
     }
 
-    /// Ends a file; false if it was ended.
+    /// Ends a file; false if it was ended before.
     pub fn close_cycle(&self, view: &mut View, guard: &DetachedGuard<'_>) -> Result<bool> {
         if !create::is_of_version_4(view.file()) {
             create::check_writable(view.file())?;
@@ -127,8 +127,8 @@ impl Queue {
         roll::write_eof(view, self.growth(), guard)
     }
 
-    /// As [`Queue::close_cycle`], or puts the file aside if its creator died. An unreadable file is
-    /// left as it is, and stops no append to a later one.
+    /// Like [`Queue::close_cycle`], but discards the file if its creator died. An unreadable file
+    /// is left as it is and does not prevent appends to later ones.
     pub fn close_cycle_of(&self, cycle: i32, guard: &DetachedGuard<'_>) -> Result<bool> {
         if self.is_compressed(cycle) {
             return Ok(false);
@@ -145,8 +145,8 @@ impl Queue {
         Ok(self.unless_unreadable(cycle, closed)?.unwrap_or(false))
     }
 
-    /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
-    /// for it. One that holds messages stays. The caller writes to a later cycle.
+    /// Discards the file of a cycle that was never finished, as readers would wait for it. An error
+    /// if it holds messages. The caller writes to a later cycle.
     pub fn put_aside_unfinished(&self, cycle: i32, guard: &DetachedGuard<'_>) -> Result<()> {
         self.check_lost_header(cycle)?;
         if create::put_aside_unfinished(&self.file_for_cycle(cycle)?, guard)? {
@@ -156,7 +156,7 @@ impl Queue {
     }
 }
 
-/// The file is damaged, or not for this user.
+/// Whether the file is damaged, or not readable by this user.
 fn is_unreadable(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. } => true,

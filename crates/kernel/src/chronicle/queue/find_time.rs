@@ -1,4 +1,4 @@
-//! Finding a time by the append times that writers keep.
+//! Finding the first message of a time by recorded append times.
 
 use super::handle::Queue;
 use crate::chronicle::format::time_index;
@@ -6,8 +6,8 @@ use crate::chronicle::protocol::time_index::{Stored, damaged};
 use crate::{Error, Result, warnings};
 
 impl Queue {
-    /// How many messages of a cycle had been appended before a time, as far as is known: a message
-    /// of that time or later is not among them. None if its append times are not kept, or damaged.
+    /// A lower bound for the messages of a cycle that had been appended before a time: none of them
+    /// is of that time or later. None if its append times are not kept, or damaged.
     pub fn messages_before(&self, cycle: i32, time_ms: i64) -> Result<Option<u64>> {
         let found = self.stored_times(cycle).and_then(|stored| {
             let Some(stored) = stored else { return Ok(None) };
@@ -18,8 +18,8 @@ impl Queue {
         none_if_damaged(cycle, found)
     }
 
-    /// When messages were appended, in epoch milliseconds, as far as is known; searched through once
-    /// for indexes of one cycle that ascend.
+    /// When messages were appended, in epoch milliseconds, as far as is known. Ascending indexes of
+    /// one cycle need only one pass.
     pub fn append_times(&self, indexes: &[i64]) -> Result<Vec<Option<u64>>> {
         let places: Vec<_> =
             indexes.iter().map(|index| self.roll().split(*index)).collect::<Result<_>>()?;
@@ -45,8 +45,8 @@ impl Queue {
         Ok(Some(times))
     }
 
-    /// An error where the append times of a cycle speak of messages that it does not have; `known`
-    /// are there.
+    /// An error if the append times of a cycle cover messages that it does not have; `known` are
+    /// known to exist.
     pub fn check_times(&self, cycle: i32, known: u64) -> Result<()> {
         match self.stored_times(cycle)? {
             Some(stored) => self.check_messages(cycle, stored.messages()?, known),
@@ -58,7 +58,7 @@ impl Queue {
         Stored::open(&time_index::path_for(&self.file_for_cycle(cycle)?), cycle)
     }
 
-    /// Counted after what is checked was read: there may be more every moment.
+    /// Counts the messages after `claimed` was read, as more may be appended at any moment.
     fn check_messages(&self, cycle: i32, claimed: u64, known: u64) -> Result<()> {
         if claimed <= known {
             return Ok(());
@@ -72,7 +72,7 @@ impl Queue {
     }
 }
 
-/// None in place of append times that say what cannot be.
+/// Replaces the error of damaged append times by None.
 fn none_if_damaged<T>(cycle: i32, found: Result<Option<T>>) -> Result<Option<T>> {
     match found {
         Err(error @ (Error::Corrupt { .. } | Error::NotAQueue { .. })) => {

@@ -31,18 +31,18 @@ use crate::{Error, Result, warnings};
 mod compressing;
 mod files;
 
-/// Up to this many names are looked up one by one rather than by listing the directory.
+/// Up to this many cycles are looked up by name rather than by listing the directory.
 const FEW_CYCLES: usize = 64;
 
-/// Handles look this often, by the queue's clock, what became of their files and of the disk.
+/// How often, by the queue's clock, handles check the state of their files and of the disk.
 pub const LOOK_MS: i64 = 1000;
 
-/// What a queue closes when it is closed.
+/// A handle that a queue closes when it is closed.
 pub trait Handle: Send + Sync {
     /// Unmaps and closes what the handle holds open.
     fn release_files(&self, may_wait: &Detached);
 
-    /// The same when `queue` closes, which may be when its last owner is gone.
+    /// The same when `queue` closes, which may happen on dropping its last reference.
     fn release_files_of(&self, may_wait: &Detached, _queue: &Queue) {
         self.release_files(may_wait);
     }
@@ -52,7 +52,7 @@ pub trait Handle: Send + Sync {
 struct CycleEnd {
     position: u64,
     messages: u64,
-    /// It is closed by an end-of-file marker.
+    /// Whether it has an end-of-file marker.
     is_marked: bool,
 }
 
@@ -74,14 +74,14 @@ pub struct Queue {
     pretoucher: Pretoucher,
     low_space: Arc<LowSpace>,
     commit: Commit,
-    /// What syncs in the background, once there is an appender.
+    /// The background sync thread, once there is an appender.
     committer: OnceLock<Arc<dyn Handle>>,
     counting: Counting,
     pub(super) sleepers: Sleepers,
-    /// When a reader last looked whether the table was replaced.
+    /// When a reader last checked whether the table was replaced.
     looked_ms: AtomicI64,
     file_events: Option<Arc<FileEvents>>,
-    /// Cycles of which an operator was warned that something is wrong with their files.
+    /// Cycles whose damaged files have been warned about.
     warned: Mutex<HashSet<i32>>,
 }
 
@@ -134,7 +134,7 @@ impl Queue {
             return;
         }
         if self.check_generation().is_err() {
-            return; // the parent's, whose threads may have been at any of the locks below
+            return; // forked child: threads of the parent may hold any of the locks below
         }
         self.pretoucher.end();
         let handles = std::mem::take(&mut *self.lock_handles());
@@ -153,7 +153,7 @@ impl Queue {
         }
     }
 
-    /// Has a handle closed together with the queue.
+    /// Registers a handle to be closed with the queue.
     pub fn adopt(&self, handle: Weak<dyn Handle>) {
         let mut handles = self.lock_handles();
         if handles.len() == handles.capacity() {
@@ -214,7 +214,7 @@ impl Queue {
         &self.opened.wire_type
     }
 
-    /// The messages' fields stand without their names.
+    /// Whether fields of messages have no names.
     #[must_use]
     pub fn is_fieldless(&self) -> bool {
         self.opened.wire_type == FIELDLESS
@@ -238,19 +238,19 @@ impl Queue {
         self.opened.index_count.max(self.roll().index_count)
     }
 
-    /// What makes space present ahead of fast appenders.
+    /// Prepares space ahead of fast appenders.
     #[must_use]
     pub const fn pretoucher(&self) -> &Pretoucher {
         &self.pretoucher
     }
 
-    /// What it promises about the medium.
+    /// The state of its durability.
     #[must_use]
     pub const fn commit(&self) -> &Commit {
         &self.commit
     }
 
-    /// Keeps what syncs in the background as long as the queue.
+    /// Keeps the background sync thread for the life of the queue.
     pub fn keep_committer(
         &self,
         may_wait: &Detached,
@@ -263,7 +263,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The index up to which some process has synced the queue; None where that is not known.
+    /// The index up to which any process has synced the queue; None if unknown.
     pub fn last_index_synced(&self) -> Result<Option<i64>> {
         let Some(table) = self.table() else { return Ok(None) };
         let word = table.value(table.words().last_synced, NO_INDEX);
@@ -276,7 +276,7 @@ impl Queue {
         self.opened.table.as_deref()
     }
 
-    /// The table store of a queue that is written to.
+    /// The table store of a writable queue.
     pub fn writable_table(&self, what: &'static str) -> Result<&TableStore> {
         match self.table() {
             Some(table) if !self.is_read_only() => Ok(table),
@@ -284,19 +284,19 @@ impl Queue {
         }
     }
 
-    /// What its handles count in, if it was opened with metrics.
+    /// The metrics of its handles, if it was opened with metrics.
     #[inline]
     #[must_use]
     pub const fn metrics(&self) -> Option<&Metrics> {
         self.counting.own()
     }
 
-    /// What its processes count; None if none does.
+    /// The metrics of any of its processes; None if none counts.
     pub fn any_metrics(&self) -> Result<Option<&Metrics>> {
         self.counting.any(&self.opened.dir)
     }
 
-    /// The side file at which readers of this queue sleep; None if it is read-only.
+    /// The side file by which readers of this queue sleep; None if it is read-only.
     pub fn side_file_to_wait_at(&self, may_wait: &Detached) -> Option<Arc<SideFile>> {
         let may_write = !self.is_read_only() && self.check_open("queue").is_ok();
         let mode = self.options.file_mode;
@@ -317,7 +317,7 @@ impl Queue {
         Ok(self.opened.dir.join(self.roll().file_name(cycle, self.epoch_ms())?))
     }
 
-    /// Lists the directory again, and updates the table where that can be written.
+    /// Lists the directory again, and updates the table if that is writable.
     pub fn refresh(&self, signals: Signals<'_>) -> Result<()> {
         self.listing.forget();
         match self.writable_table("refresh") {
@@ -326,12 +326,12 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::refresh`], unless the table is known to have both ends.
+    /// Like [`Queue::refresh`], but does nothing if the table is known to have both ends.
     pub fn refresh_if_needed(&self, signals: Signals<'_>) -> Result<()> {
         listing::refresh_if_needed(self.names(), self.writable_table("refresh")?, signals)
     }
 
-    /// Says in the table that the files of all cycles before this one are about to be removed.
+    /// Notes in the table that the files of all cycles before this one are about to be removed.
     pub fn announce_removal(&self, first_left: i32) -> Result<()> {
         listing::announce_removal(self.writable_table("a removal of files")?, first_left);
         self.listing.forget();
@@ -354,7 +354,7 @@ impl Queue {
         self.with_cycles(|cycles| cycles.iter().copied().collect())
     }
 
-    /// Whether a cycle's file is there and was never completed.
+    /// Whether a cycle's file exists and was never completed.
     pub fn is_unfinished(&self, cycle: i32) -> Result<bool> {
         create::is_unfinished(&self.file_for_cycle(cycle)?)
     }
@@ -396,8 +396,7 @@ impl Queue {
         }
     }
 
-    /// An error when the table was replaced: this one no longer says which files there are. Looked
-    /// for once a second, by a reader that waits for the next file.
+    /// An error if the table was replaced, and so is stale. Readers at the end check once a second.
     fn look_at_table(&self) -> Result<()> {
         let now = clock::coarse_time_ms();
         let before = self.looked_ms.load(Ordering::Relaxed);
@@ -424,7 +423,7 @@ impl Queue {
         highest == NO_HIGHEST || highest > i64::from(cycle)
     }
 
-    /// `listing.highestCycle`, or [`NO_HIGHEST`] where that is not known.
+    /// `listing.highestCycle`, or [`NO_HIGHEST`] if unknown.
     #[inline]
     #[must_use]
     pub fn highest_cycle(&self) -> i64 {
@@ -432,18 +431,18 @@ impl Queue {
         table.map_or(NO_HIGHEST, |table| table.value(table.words().highest, NO_HIGHEST))
     }
 
-    /// Whether a cycle's file is there, ready or not.
+    /// Whether a cycle's file exists, ready or not.
     #[must_use]
     pub fn has_file(&self, cycle: i32) -> bool {
         listing::has_file(self.names(), i64::from(cycle))
     }
 
-    /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
+    /// Once, syncs the name of the queue's directory and of the parents created for it.
     pub fn sync_own_name(&self) -> Result<()> {
         self.opened.own_name.sync(self.path())
     }
 
-    /// Reports what is wrong with the file of a cycle, the first time.
+    /// Warns of a problem with the file of a cycle, only once.
     pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
             warnings::leave(line());
@@ -474,7 +473,7 @@ impl Queue {
         self.newest_by(|cycle| self.last_sequence(cycle))
     }
 
-    /// As [`Queue::last_index`], for appenders: what was lost before stops nobody who adds more.
+    /// Like [`Queue::last_index`], for appenders: earlier losses do not prevent appends.
     pub fn last_index_left(&self) -> Result<Option<i64>> {
         self.newest_by(|cycle| self.last_sequence_left(cycle))
     }
@@ -490,17 +489,18 @@ impl Queue {
         Ok(None)
     }
 
-    /// The sequence of a cycle's last message; None when there is no file or no message in it.
+    /// The sequence of a cycle's last message; None if it has no file or no message.
     pub fn last_sequence(&self, cycle: i32) -> Result<Option<u64>> {
         Ok(self.checked_end(cycle)?.and_then(|end| end.last_sequence()))
     }
 
-    /// As [`Queue::last_sequence`], whatever is lost after it.
+    /// Like [`Queue::last_sequence`], but ignores losses after that message.
     pub(super) fn last_sequence_left(&self, cycle: i32) -> Result<Option<u64>> {
         Ok(self.end_in(cycle)?.and_then(|(_, end)| end.last_sequence()))
     }
 
-    /// Where a cycle's documents end; None when its file is missing, or not ready and had none.
+    /// Where a cycle's documents end; None if its file is missing, or not ready and without
+    /// messages.
     fn checked_end(&self, cycle: i32) -> Result<Option<CycleEnd>> {
         let Some((view, end)) = self.end_in(cycle)? else {
             return self.check_held_none(cycle).map(|()| None);
@@ -538,7 +538,7 @@ impl Queue {
 
     /// How many messages there are from the lower index (included) to the higher one (excluded).
     pub fn count_excerpts(&self, from: i64, to: i64) -> Result<i64> {
-        // As in Java, whichever of the two comes first.
+        // In either order, as in Java.
         let (from, to) = (from.min(to), from.max(to));
         let ((first, from_sequence), (last, to_sequence)) =
             (self.bounded(from)?, self.bounded(to)?);
@@ -583,8 +583,8 @@ impl Queue {
         })
     }
 
-    /// What a cycle's file says the position of its last message is, after its end too where
-    /// messages were lost; 0 before the first, and None when the file is missing or not ready.
+    /// The write position of a cycle's file, after its end if messages were lost; 0 if it has no
+    /// message, None if it is missing or not ready.
     pub fn write_position(&self, cycle: i32) -> Result<Option<u64>> {
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };
         let word = view.file().layout.write_position;

@@ -1,9 +1,9 @@
-//! Where a handle stands, as far as that is known without waiting and without looking at files.
+//! The state of a handle, as far as it is known without waiting and without file access.
 
-/// A look at a handle that another thread may be using.
+/// The state of a handle that another thread may be using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleState {
-    /// It belongs to the parent process, whose threads may have been in the middle of something.
+    /// It belongs to the parent process, whose threads may have been using it at the fork.
     Forked,
     /// Another thread is using it.
     Busy,

@@ -16,12 +16,13 @@ impl Queue {
         Ok(table.find(key)?.map(|position| table.value(position, 0)))
     }
 
-    /// Every key of the table store and its value, in the order of their making.
+    /// Every key of the table store and its value, in order of creation.
     pub fn table_entries(&self) -> Result<Vec<(String, i64)>> {
         self.table().map_or(Ok(Vec::new()), TableStore::entries)
     }
 
-    /// Device and inode number of the table store: what a directory of the same path need not have.
+    /// Device and inode number of the table store, by which to recognise another queue at the same
+    /// path.
     #[must_use]
     pub fn table_identity(&self) -> Option<(u64, u64)> {
         self.table().map(|table| table.shared.identity())
@@ -33,12 +34,12 @@ impl Queue {
         self.table().map(|table| (table.used_percent(), table.is_almost_full()))
     }
 
-    /// Every named tailer and the index it reads next, in the order of their making.
+    /// Every named tailer and the index it reads next, in order of creation.
     pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
         Ok(table::named_tailers(&self.table_entries()?))
     }
 
-    /// Who holds the lock that a key of the table store names, and whether it lives.
+    /// The holder of the lock at a key of the table store, and whether it is alive.
     pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
         let Some(table) = self.table() else { return Ok(None) };
         let Some(position) = table.find(key)? else { return Ok(None) };
@@ -51,8 +52,8 @@ impl Queue {
         self.table().and_then(|table| table.held_since_ms(holder))
     }
 
-    /// Frees the lock that a key of the table names, and returns who held it and whether that process
-    /// lives: a living one keeps it without `force`.
+    /// Frees the lock at a key of the table, and returns its holder and whether that process is
+    /// alive: a live one keeps the lock unless `force`.
     pub fn unlock(&self, key: &str, force: bool) -> Result<Option<(u32, bool)>> {
         let table = self.writable_table("unlock")?;
         let Some(position) = table.find(key)? else { return Ok(None) };
@@ -83,7 +84,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Wakes readers that sleep: there is more to see for those that read what a replica has.
+    /// Wakes sleeping readers: those that read only acknowledged messages may have more to read.
     pub fn wake_sleepers(&self) {
         if let Some(file) = self.sleepers.to_wake(&self.opened) {
             file.wake();
@@ -95,7 +96,7 @@ impl Queue {
         self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0, signals)
     }
 
-    /// Position of a key's value in the table, created with `initial` when there is no such key.
+    /// Position of a key's value in the table, created with `initial` if missing.
     pub fn table_key(&self, key: &str, initial: i64, signals: Signals<'_>) -> Result<u64> {
         self.writable_table("a table key")?.find_or_create(key, initial, signals)
     }

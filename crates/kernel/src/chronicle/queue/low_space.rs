@@ -1,8 +1,8 @@
-//! The warning before a disk is full, while there is time to do something about it.
+//! A warning before the disk is full, while there is time to act.
 //!
-//! It is looked for at most once a second, when an appender looks around, so that it costs a message
-//! nothing; and each second by the threads that an appender may have beside it anyway (`pretouch.rs`,
-//! `committer.rs`), whether or not anything is appended.
+//! Free space is checked at most once a second, in an appender's periodic checks, so that it costs
+//! a message nothing; and each second by background threads that an appender may have anyway
+//! (`pretouch.rs`, `committer.rs`), whether or not anything is appended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,26 +13,26 @@ use crate::memory::window::Window;
 use crate::os::files::{self, Left};
 use crate::warnings;
 
-/// Less than this is little, on however large a disk. Chronicle's disk monitor says the same.
+/// Less free space than this is low on any disk, as in Chronicle's disk monitor.
 const LITTLE: u64 = 200 << 20;
-/// A disk that stays nearly full is reported this often.
+/// How often a disk that stays nearly full is reported.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// What of the space of a disk is little: nothing is below limits of 0.
+/// The limits of low space; limits of 0 disable the warning.
 #[derive(Clone, Copy)]
 struct Limits {
     percent: u8,
     bytes: u64,
 }
 
-/// What a queue warns of, and when it last did.
+/// The limits of a queue's warning, and when it last warned.
 pub struct LowSpace {
     limits: Limits,
     warned: Mutex<Option<Instant>>,
 }
 
 impl LowSpace {
-    /// By the options of a queue.
+    /// The warning according to a queue's options.
     #[must_use]
     pub fn new(options: &Options) -> Self {
         let percent = options.low_space_percent;
@@ -41,7 +41,7 @@ impl LowSpace {
         Self { limits: Limits { percent, bytes }, warned: Mutex::default() }
     }
 
-    /// What looks from other threads; None where nothing is little.
+    /// The callback for background threads; None if the limits are 0.
     #[must_use]
     pub fn watch(self: &Arc<Self>) -> Option<Watch> {
         let looks = self.limits.percent > 0 || self.limits.bytes > 0;

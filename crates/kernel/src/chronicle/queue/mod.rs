@@ -1,9 +1,9 @@
 //! A queue is a directory: [`handle`] is its handle, [`open`] the rules for opening it with
-//! [`options`], `bases` the messages that others are stored against, `trust` who else may write to it, `damage` what is done about files that cannot be
-//! read, `witnesses` what shows that they had messages, `keys` the keys of its table, `low_space` the
-//! warning of a full disk, [`commit`] what is promised about the medium, `compressed_cycles` what is
-//! read-only, `counting` its metrics, `find_time` its append times, `sleepers` its sleeping
-//! readers, and [`handle_state`] what a `repr` shows.
+//! [`options`], `bases` the base messages of differences, `trust` the permissions of other users,
+//! `damage` handles files that cannot be read, `witnesses` evidence that they had messages, `keys`
+//! the keys of its table, `low_space` the warning of a full disk, [`commit`] durability,
+//! `compressed_cycles` its read-only files, `counting` its metrics, `find_time` searches its append
+//! times, `sleepers` are its sleeping readers, and [`handle_state`] the state that a `repr` shows.
 
 pub(crate) mod bases;
 pub mod commit;

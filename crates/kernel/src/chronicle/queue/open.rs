@@ -1,4 +1,4 @@
-//! What is at a path, and how it is to be opened: the rules about options and what exists already.
+//! Decides how to open a path: the rules that combine options with the existing files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::sealed::difference::Kind;
 use crate::sealed::layers::Layers;
 use crate::{Error, Result, warnings};
 
-/// What a queue is opened with when nobody says otherwise.
+/// The defaults of a new queue.
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
 const DEFAULT_WIRE_TYPE: &str = "BINARY_LIGHT";
 /// Wire types of queues. Java appends to those of the first four.
@@ -47,7 +47,7 @@ const WIRE_TYPES: [&str; 6] = [
 pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
 const BLOCK_MAX: u64 = 1 << 40;
-/// Writers look each second whether their table is still there.
+/// After this long writers have noticed that their table is gone: they check each second.
 const NOTICED_AFTER: Duration =
     Duration::from_millis(if cfg!(any(feature = "fault-points", feature = "power-loss")) {
         0
@@ -59,13 +59,13 @@ const NOTICED_AFTER: Duration =
 pub struct Opened {
     /// The path as it was given.
     pub path: PathBuf,
-    /// Its directory's name, and those of the directories that were made for it.
+    /// The name of its directory, and of the directories created for it.
     pub own_name: OwnName,
     /// The queue's directory.
     pub dir: PathBuf,
     /// The cycle of the one file that was opened, if it was one file.
     pub single: Option<i32>,
-    /// The table store, where there is one.
+    /// The table store, if there is one.
     pub table: Option<Arc<TableStore>>,
     /// The roll cycle, and when its cycles start.
     pub schedule: Schedule,
@@ -81,14 +81,14 @@ pub struct Opened {
     pub block: u64,
     /// How messages are compressed.
     pub compressing: Compressing,
-    /// What becomes of messages once their index is known.
+    /// Transformations of messages that depend on their index.
     pub layers: Option<Layers>,
 }
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
 pub fn open(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<Opened> {
     paths::check_local(path)?;
-    // A relative one would lead elsewhere once the process changes its directory.
+    // A relative path would change its meaning with the process's working directory.
     let path = &std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     check_wire_type(options)?;
     check_sizes(options)?;
@@ -97,7 +97,7 @@ pub fn open(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<O
         return open_single(path, options, may_wait);
     }
     let made = prepare_directory(path, options)?;
-    // A table says all that names could: a directory of many files is not looked through.
+    // A table makes it unnecessary to list the names, which may be many.
     let has_table = TableStore::is_ready(path);
     let names =
         if has_table { None } else { roll_cycle_of_files(path, options.roll_cycle.as_ref())? };
@@ -107,7 +107,7 @@ pub fn open(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<O
         return Err(Error::NotAQueue { why, path: path.clone() });
     }
     trust::check(path, options);
-    // Files without a table may be of an older version: look before anything is made.
+    // Files without a table may be of an older version: check before anything is created.
     let stored =
         file.map(|file| roll_of_version_4(&file, options, may_wait)).transpose()?.flatten();
     let options = &Options {
@@ -129,8 +129,8 @@ pub fn open(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<O
     Ok(Opened { own_name: OwnName::new(made), wire_type, ..opened })
 }
 
-/// The wire type of a queue whose newest files leave out field names: the table of such a queue
-/// says `BINARY_LIGHT`, as Java's does. An option overrides it.
+/// The wire type of a queue whose newest files have no field names, for which the table says
+/// `BINARY_LIGHT`, as Java's does. An option overrides it.
 fn wire_type_of_files(
     opened: &Opened,
     options: &Options,
@@ -168,7 +168,7 @@ fn open_for_writing(
     }
     let roll = found.or_else(|| options.roll_cycle.clone()).map_or_else(default_roll_cycle, Ok)?;
     let wanted = wanted_metadata(options, &roll)?;
-    // One that is gone since it was seen is not made again at once: see `wait_for_noticing`.
+    // A table that is gone since the check above is not created again: see `wait_for_noticing`.
     let wanted = (!has_table).then_some(&wanted);
     let table = {
         let (mode, timeout) = (options.file_mode, options.timeout);
@@ -230,8 +230,8 @@ fn open_read_only(
     Ok(opened)
 }
 
-/// What a file of version 4 says in its header about its queue; None where it is of version 5. An
-/// error where nobody could append after it, unless that is not asked for.
+/// The roll parameters in the header of a version 4 file; None if the file is of version 5. An
+/// error if appends after it are impossible, unless the queue is opened read-only.
 fn roll_of_version_4(
     path: &Path,
     options: &Options,
@@ -252,7 +252,7 @@ fn roll_of_version_4(
     Ok(None)
 }
 
-/// One roll file on its own.
+/// Opens a single roll file.
 fn open_single(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<Opened> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let not_one = |why: &str| Error::NotAQueue { why: why.into(), path: path.to_path_buf() };
@@ -286,7 +286,7 @@ fn open_single(path: &Path, options: &Options, may_wait: &mut Detached) -> Resul
     Ok(opened)
 }
 
-/// Puts together what the table says with what the options and the file names say.
+/// Combines the table, the options and the file names.
 fn opened(
     dir: &Path,
     options: &Options,
@@ -342,7 +342,7 @@ fn opened(
     })
 }
 
-/// Warns where a queue keeps another time of day, or zone, than it is opened with.
+/// Warns if the queue's roll time or zone differs from the options.
 fn tell_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Result<()> {
     let name = |zone: Option<TimeZone>| zone.and_then(|it| it.iana_name().map(str::to_owned));
     if let Some(asked) = &options.roll_time_zone {
@@ -378,7 +378,7 @@ fn tell_ignored(dir: &Path, what: &str, asked: &str, found: &str) {
     ));
 }
 
-/// The zone of a queue. A reader goes without one that this machine does not know.
+/// The zone of a queue. Readers ignore a zone that is unknown on this machine.
 fn zone_of(dir: &Path, options: &Options, name: Option<&str>) -> Result<Option<TimeZone>> {
     match name.map_or(Ok(None), Schedule::zone) {
         Err(error) if options.read_only => {
@@ -399,7 +399,7 @@ fn wanted_metadata(options: &Options, roll: &RollCycle) -> Result<Metadata> {
     let midnight = (zone != "UTC").then(|| "00:00".to_owned());
     let roll_time = options.roll_time.clone().or(midnight);
     Ok(Metadata {
-        // What Java's tables say whatever the wire type of the messages, unless Java is to keep out.
+        // Java's tables say this for every wire type of messages; another value keeps Java out.
         wire_type: Some(wire_type(options))
             .filter(|asked| Kind::of_wire_type(asked).is_some())
             .unwrap_or_else(|| DEFAULT_WIRE_TYPE.to_owned()),
@@ -414,7 +414,7 @@ fn wanted_metadata(options: &Options, roll: &RollCycle) -> Result<Metadata> {
     })
 }
 
-/// Makes the directory if there is none, and says which ones were made.
+/// Creates the directory if missing, and returns the directories created.
 fn prepare_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     let mut made = Vec::new();
     match fault::call!("open.path.stat", std::fs::metadata(path)) {
@@ -462,14 +462,14 @@ fn is_file(path: &Path) -> bool {
     fault::call!("open.path.stat", std::fs::metadata(path)).is_ok_and(|found| found.is_file())
 }
 
-/// Whether somebody has begun to make a table here.
+/// Whether the directory has an unfinished table.
 fn has_unfinished_table(dir: &Path) -> bool {
     let path = dir.join(table::FILE_NAME);
     fault::call!("open.table.stat", std::fs::symlink_metadata(path)).is_ok()
 }
 
-/// Lets writers notice that their table was removed, where it may just have been: none of them may
-/// still be writing once this process makes another one, with a lock of its own.
+/// If a table may just have been removed, waits until its writers have noticed: none of them may
+/// still be writing once this process creates another table with another lock.
 fn wait_for_noticing(dir: &Path, found: Option<&RollCycle>, may_wait: &Detached) -> Result<()> {
     if found.is_none() {
         return Ok(());
@@ -510,7 +510,7 @@ fn check_wire_type(options: &Options) -> Result<()> {
     Err(Error::Unsupported(format!("wire type of a queue: wire_type={asked} known={known}")))
 }
 
-/// Refuses to open a queue as of a wire type that Java does not append to, or one that is.
+/// An error if the requested wire type and the stored one are of different kinds.
 fn check_stored_wire_type(dir: &Path, asked: &str, found: &str) -> Result<()> {
     if Kind::of_wire_type(asked) == Kind::of_wire_type(found) {
         return Ok(());
@@ -522,7 +522,7 @@ fn check_stored_wire_type(dir: &Path, asked: &str, found: &str) -> Result<()> {
     )))
 }
 
-/// The time of day of the roll in milliseconds, if one is asked for.
+/// The time of day of the roll in milliseconds, if requested.
 fn roll_time(options: &Options) -> Result<Option<i64>> {
     let zone = options.roll_time_zone.as_deref().map(Schedule::zone).transpose()?.flatten();
     let Some(time) = &options.roll_time else { return Ok(zone.map(|_| 0)) };
@@ -536,7 +536,7 @@ fn time_of_day(time: &str) -> Result<i64> {
     Ok((seconds + i64::from(time.second())) * 1000)
 }
 
-/// The epoch that the options ask for: with a time of day it says the day.
+/// The epoch by the options: with a roll time, `epoch_ms` gives only the day.
 fn epoch(options: &Options, roll: &RollCycle) -> Result<i64> {
     let day_ms = options.epoch_ms.unwrap_or(roll.default_epoch_ms);
     let Some(time_ms) = roll_time(options)? else { return Ok(day_ms) };
@@ -548,12 +548,12 @@ fn epoch(options: &Options, roll: &RollCycle) -> Result<i64> {
     )))
 }
 
-/// As Java rounds: up to a power of two of at least `least`.
+/// Rounded as in Java: up to a power of two of at least `least`.
 fn rounded(asked: u32, least: u32) -> u32 {
     asked.max(least).next_power_of_two()
 }
 
-/// Java has no upper bounds; here they are far above what can be of use.
+/// Java has no upper bounds; these are far above useful values.
 fn check_sizes(options: &Options) -> Result<()> {
     let sizes = [
         ("index_count", options.index_count.map(u64::from), u64::from(INDEX_SHAPE_MAX)),
@@ -568,7 +568,7 @@ fn check_sizes(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the newest files if the machine was started since they were written.
+/// Checks the newest files if the machine was started since they were written.
 fn repair_after_restart(
     table: &TableStore,
     names: Names<'_>,
@@ -578,7 +578,7 @@ fn repair_after_restart(
     if !repair::is_due(names, table)? {
         return Ok(());
     }
-    // Others must see that the holder lives, in other containers too.
+    // Other processes, also in other containers, must see that the holder is alive.
     table.announce(Signals::Handled(may_wait))?;
     let (mode, timeout) = (options.force_unlock, options.timeout);
     let guard = recovery::wait_to_write(table, mode, timeout, Signals::Handled(may_wait))?;

@@ -10,7 +10,7 @@ use crate::os::clock::Clock;
 use crate::sealed::cipher::Encryption;
 use crate::sealed::packing::Method;
 
-/// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
+/// How to open a queue. `None` means the queue's stored value, or the default for a new queue.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Options {
@@ -18,7 +18,7 @@ pub struct Options {
     pub roll_cycle: Option<RollCycle>,
     /// Change no byte of the directory.
     pub read_only: bool,
-    /// Make the directory and the table when there is none.
+    /// Create the directory and the table if missing.
     pub create: bool,
     /// The time that chooses the cycle.
     pub clock: Clock,
@@ -38,43 +38,43 @@ pub struct Options {
     pub block_bytes: u64,
     /// The queue's id in message history.
     pub source_id: i32,
-    /// How long a living holder of the write lock is waited for.
+    /// How long to wait for a live holder of the write lock.
     pub timeout: Duration,
-    /// When the write lock may be taken away.
+    /// When the write lock may be taken by force.
     pub force_unlock: ForceUnlock,
-    /// Buffer a document while another holds the write lock.
+    /// Buffer a document while another writer holds the write lock.
     pub double_buffer: bool,
-    /// After this long a tailer leaves a quiet file that lacks its end-of-file marker.
+    /// The grace time after which a tailer leaves an unchanged file without an end-of-file marker.
     pub eof_grace: Option<Duration>,
-    /// Have a thread make file space present ahead of a fast appender.
+    /// Run a thread that prepares file space ahead of a fast appender.
     pub pretouch: bool,
-    /// What an append promises about the medium.
+    /// The durability of appends.
     pub durability: Durability,
     /// How long messages are collected for one sync.
     pub group_commit: Duration,
-    /// Warn when less than this part of the disk is free; 0: never for this reason.
+    /// Warn when less than this percentage of the disk is free; 0: never for this reason.
     pub low_space_percent: u8,
     /// Warn when fewer bytes are free; None: 200 MiB, unless the percentage is 0.
     pub low_space_bytes: Option<u64>,
-    /// Count and time what is appended and read.
+    /// Count and time appends and reads.
     pub metrics: bool,
-    /// Keep the times of appends.
+    /// Record the times of appends.
     pub time_index: bool,
-    /// Keep checksums of what is appended.
+    /// Record checksums of appended messages.
     pub append_checksums: bool,
     /// Refuse a new cycle that begins more milliseconds than this after the newest one ended.
     pub max_clock_ahead_ms: Option<u64>,
-    /// Say which files are opened and released.
+    /// Report which files are opened and released.
     pub file_events: bool,
-    /// Tailers see only what a replica has acknowledged.
+    /// Tailers see only messages that a replica has acknowledged.
     pub read_after_replica_acknowledged: bool,
-    /// Whether messages are encrypted, and by what.
+    /// Whether and how messages are encrypted.
     pub encryption: Encryption,
     /// How messages are compressed.
     pub compression: Option<Method>,
     /// Permission bits of new files.
     pub file_mode: u32,
-    /// Open for writing on a network file system all the same.
+    /// Allow opening for writing on a network file system.
     pub allow_network: bool,
 }
 

@@ -10,10 +10,10 @@ use crate::os::own_directory::OwnDirectory;
 use crate::waiting::side_file::SideFile;
 use crate::{Error, Result, warnings};
 
-/// How often a sleeping reader checks that the side file is in its place.
+/// How often a sleeping reader checks that the side file still has its name.
 const LOOK_MS: u64 = 1000;
 
-/// What a queue knows of its side file.
+/// A queue's side file of sleeping readers, as far as known.
 #[derive(Default)]
 pub struct Sleepers(Mutex<Known>);
 
@@ -22,14 +22,14 @@ struct Known {
     file: Option<Arc<SideFile>>,
     /// When a reader last checked.
     looked_ms: Option<i64>,
-    /// When one who wakes readers last did.
+    /// When a frequent waker last checked.
     woke_ms: Option<i64>,
     has_warned: bool,
 }
 
 impl Sleepers {
-    /// The side file for a reader about to sleep, created if it is missing and checked once a second;
-    /// None if it cannot be created: the reader polls then.
+    /// The side file for a reader about to sleep, created if it is missing and checked once a
+    /// second; None if it cannot be created: the reader then polls.
     pub fn of_waiter(&self, opened: &Opened, mode: u32, _: &Detached) -> Option<Arc<SideFile>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::coarse_time_ms();
@@ -43,13 +43,13 @@ impl Sleepers {
         known.file.clone()
     }
 
-    /// Forgets the side file, which stays mapped as long as a reader waits at it.
+    /// Drops the side file, which stays mapped while a reader waits on it.
     pub fn close(&self, _: &Detached) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).file = None;
     }
 
-    /// Finds the side file for an appender, which does not make one, and waits for nobody: it holds
-    /// the write lock, and has seen that the table is in its place.
+    /// Finds the side file for an appender, without creating it and without waiting: the appender
+    /// holds the write lock, and has checked that the table still has its name.
     pub fn look_for(&self, opened: &Opened, found: &mut Option<Arc<SideFile>>) {
         if let Some(mut known) = self.known() {
             known.look(opened);
@@ -57,7 +57,7 @@ impl Sleepers {
         }
     }
 
-    /// The side file for one who wakes readers often, found as for an appender once a second.
+    /// The side file for a frequent waker, looked up like for an appender but only once a second.
     pub fn to_wake(&self, opened: &Opened) -> Option<Arc<SideFile>> {
         let mut known = self.known()?;
         let now = clock::coarse_time_ms();
@@ -69,7 +69,7 @@ impl Sleepers {
         known.file.clone()
     }
 
-    /// What is known, unless another thread is at it.
+    /// The known state; None while another thread is using it.
     fn known(&self) -> Option<MutexGuard<'_, Known>> {
         match self.0.try_lock() {
             Ok(known) => Some(known),
@@ -80,7 +80,7 @@ impl Sleepers {
 }
 
 impl Known {
-    /// Finds the side file if it is not the one that is known.
+    /// Looks up the side file if the known one has lost its name.
     fn look(&mut self, opened: &Opened) {
         if self.file.as_ref().is_none_or(|file| !file.is_in(&opened.dir)) {
             self.file = match SideFile::open_existing(&opened.dir) {
@@ -90,7 +90,7 @@ impl Known {
         }
     }
 
-    /// A process that may not write to the file does without; what is wrong with it is reported once.
+    /// A process that cannot use the file does without; damage is reported once.
     fn without(&mut self, error: &Error) -> Option<Arc<SideFile>> {
         if matches!(error, Error::Corrupt { .. }) && !std::mem::replace(&mut self.has_warned, true)
         {
@@ -100,7 +100,7 @@ impl Known {
     }
 }
 
-/// The side file in the queue's own directory; None where another one has its place.
+/// The side file in the queue's own directory; None if another directory has taken its place.
 fn find_or_create(
     known: Option<Arc<SideFile>>,
     opened: &Opened,

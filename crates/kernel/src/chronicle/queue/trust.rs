@@ -1,4 +1,4 @@
-//! Who else may change a queue.
+//! Whether other users may change a queue.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -15,14 +15,15 @@ const BY_OTHERS: u32 = 0o002;
 const BY_GROUP: u32 = 0o020;
 const ROOT: u32 = 0;
 
-/// What was warned of, by device and inode, which a later file may have, and by path.
+/// The files already warned about, by device and inode, and by path, since a later file may reuse
+/// an inode.
 static WARNED: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Warns once of a queue that others than this user may change: they can forge messages, hold its
-/// lock, and cut its files.
+/// Warns once of a queue that other users may change: they can forge messages, hold its lock, and
+/// truncate its files.
 pub fn check(dir: &Path, options: &Options) {
     let table = dir.join(table::FILE_NAME);
-    // The directory itself may be reached by a link, its files may not.
+    // The directory itself may be reached by a symbolic link, its files may not.
     let looked = [
         (dir, fault::call!("open.table.stat", std::fs::metadata(dir))),
         (&table, fault::call!("open.table.stat", std::fs::symlink_metadata(&table))),
@@ -41,7 +42,7 @@ pub fn check(dir: &Path, options: &Options) {
     }
 }
 
-/// Why others may change a file; None if they may not, or are meant to.
+/// Why other users may change a file; None if they may not, or are meant to.
 fn who_else(found: &Metadata, options: &Options) -> Option<&'static str> {
     if !found.is_dir() && !found.is_file() {
         return None;
@@ -59,7 +60,7 @@ fn who_else(found: &Metadata, options: &Options) -> Option<&'static str> {
     )
 }
 
-/// Whether nobody was warned of this yet. A fork may have copied the list while it was in use.
+/// Whether this has not been warned about yet. A fork may have copied the list while it was in use.
 fn is_new(identity: (u64, u64, PathBuf)) -> bool {
     let mut warned = match WARNED.try_lock() {
         Ok(warned) => warned,

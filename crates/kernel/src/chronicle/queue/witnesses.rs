@@ -1,8 +1,8 @@
-//! What shows that a roll file had messages, although it has no header any more: a tailer's position,
-//! how far the queue was synced or replicated, and the times of its appends.
+//! Evidence that a roll file without a header had messages: a tailer's position, how far the queue
+//! was synced or replicated, and its append times.
 //!
-//! The creator of a file publishes its header before anyone appends. A file without one may therefore
-//! have been begun and never finished, unless one of these speaks of its messages.
+//! The creator of a file publishes its header before anyone appends. A file without a header may
+//! therefore never have been finished, unless there is such evidence.
 
 use super::handle::Queue;
 use crate::chronicle::format::{table, time_index};
@@ -14,13 +14,13 @@ use crate::{Error, Result};
 const WORDS: [&str; 3] = [table::LAST_SYNCED, table::LAST_REPLICATED, table::LAST_ACKNOWLEDGED];
 
 impl Queue {
-    /// An error where a cycle's file is there and not ready although it had messages.
+    /// An error if a cycle's file exists and is not ready although it had messages.
     pub fn check_held_none(&self, cycle: i32) -> Result<()> {
         if !self.is_unready(cycle)? {
             return Ok(());
         }
         let Some(witness) = self.witness_of(cycle)? else { return Ok(()) };
-        // Someone may have made the file meanwhile, and the witness speak of that one.
+        // Another process may have finished the file meanwhile, and the evidence be about that one.
         if !self.is_unready(cycle)? {
             return Ok(());
         }
@@ -32,7 +32,7 @@ impl Queue {
         Err(Error::corrupt(what, &path, 0, found, expected))
     }
 
-    /// What speaks of messages in a cycle.
+    /// Evidence that a cycle had messages, if any.
     fn witness_of(&self, cycle: i32) -> Result<Option<String>> {
         let entries = self.table_entries()?;
         let is_word = |key: &str| WORDS.iter().any(|word| word.eq_ignore_ascii_case(key));
@@ -42,7 +42,7 @@ impl Queue {
         }
         let tailers = table::named_tailers(&entries);
         let mut tailers = tailers.into_iter();
-        // It is the index of the message to read next: those before it were read.
+        // A tailer's index is that of the next message: the messages before it were read.
         let tailer = tailers.find(|(_, next)| self.is_in(next.saturating_sub(1), cycle));
         if let Some((name, next)) = tailer {
             return Ok(Some(format!("index={next:#x} of the tailer {name}")));
@@ -58,7 +58,7 @@ impl Queue {
         })
     }
 
-    /// Whether an index is that of a message which a cycle can have.
+    /// Whether an index belongs to a message of a cycle.
     fn is_in(&self, index: i64, cycle: i32) -> bool {
         let last = self.roll().sequence_mask();
         self.roll().split(index).is_ok_and(|(found, sequence)| found == cycle && sequence < last)

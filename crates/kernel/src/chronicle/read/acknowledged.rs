@@ -1,4 +1,4 @@
-//! What a tailer may see that reads only messages which a replica has acknowledged.
+//! Limits a tailer to messages that a replica has acknowledged.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::replicas::side_file::ReplicaStates;
 pub struct Acknowledged {
     states: Option<Arc<ReplicaStates>>,
     looked_ms: Option<i64>,
-    /// A message is never taken back that was once shown, as long as the index is its own.
+    /// The greatest index that has been allowed: shown messages stay visible while their history is
+    /// the same.
     up_to: Option<i64>,
     history: Option<History>,
 }
@@ -31,8 +32,8 @@ impl Acknowledged {
         Ok(self.up_to >= Some(index))
     }
 
-    /// What the members of the in-sync set have; where Java's source sends the messages, what that
-    /// has noted in the table.
+    /// The index that all members of the in-sync set have acknowledged; with a Java source, the
+    /// index that it has noted in the table.
     fn look(&mut self, queue: &Queue) -> Result<Option<i64>> {
         let now = clock::coarse_time_ms();
         let is_due = |then: i64| now.abs_diff(then) >= LOOK_MS.unsigned_abs();

@@ -1,8 +1,9 @@
-//! The digest of a cycle's documents, by which a source and a sink find out whether they hold the same
-//! (`docs/replication.md`, "Digest").
+//! The digest of a cycle's documents, by which a source and a sink find out whether they hold the
+//! same (`docs/replication.md`, "Digest").
 //!
-//! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the cycle
-//! up to a place, as a batch carries them. The file header and index arrays are left out.
+//! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the
+//! cycle up to a given position, as a batch carries them. The file header and index arrays are left
+//! out.
 
 use crate::Result;
 use crate::chronicle::format::batch::ReplicaEnd;
@@ -12,10 +13,10 @@ use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
 
-/// Signals are looked for after this many documents.
+/// Signals are checked after this many documents.
 const BETWEEN_LOOKS: u64 = 1 << 14;
 
-/// The digest of a cycle up to a place; None if the queue has no such place.
+/// The digest of a cycle up to a position; None if the queue does not have it.
 pub fn digest(
     queue: &Queue,
     place: ReplicaEnd,
@@ -39,10 +40,11 @@ pub fn digest_of_cycle(
     Ok(Some((ReplicaEnd { next, metadata, is_ended }, digest)))
 }
 
-/// Sequence of the next message, metadata since the last one, and whether the cycle has ended there.
+/// Sequence of the next message, metadata since the last one, and whether the cycle has ended
+/// there.
 type End = (u64, u32, bool);
 
-/// The digest up to a place, or to the end of the cycle; None if there is no such place.
+/// The digest up to a position, or to the end of the cycle; None if the queue does not have it.
 fn walk(
     queue: &Queue,
     cycle: i32,

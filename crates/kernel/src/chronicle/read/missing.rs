@@ -1,4 +1,4 @@
-//! What becomes of a tailer whose next messages were deleted before it read them.
+//! Handling of messages that were deleted before a tailer read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,17 +11,17 @@ use crate::{Error, Result, warnings};
 /// What to do about messages that were deleted unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissing {
-    /// Fail, and stay; once the caller has the error, go on with the first message that is left.
+    /// Fail, and stay in place; after the error, continue with the first remaining message.
     Raise,
-    /// Say so, and go on with the first message that is left.
+    /// Warn, and continue with the first remaining message.
     #[default]
     Warn,
-    /// Go on with the first message that is left.
+    /// Continue with the first remaining message.
     Skip,
 }
 
 impl OnMissing {
-    /// By the name that users know.
+    /// The variant with this name, as shown to users.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -33,11 +33,11 @@ impl OnMissing {
     }
 }
 
-/// Who is notified of deleted messages, and how.
+/// How deleted messages are reported.
 pub struct MissingCycles {
     /// What to do.
     on: OnMissing,
-    /// The tailer's name; empty where it has none.
+    /// The tailer's name; empty if it has none.
     tailer: String,
     /// The index of the loss that was raised and not skipped yet.
     raised: Arc<AtomicI64>,
@@ -56,7 +56,7 @@ impl MissingCycles {
         Self { on, tailer, raised: Arc::new(AtomicI64::new(NO_INDEX)) }
     }
 
-    /// Messages from `expected` on are gone; `first` is the first index that is left.
+    /// Reports that messages from `expected` on were deleted; `first` is the first remaining index.
     #[cold]
     pub fn report(&self, queue: &Queue, expected: i64, first: Option<i64>) -> Result<()> {
         let named = !self.tailer.is_empty();

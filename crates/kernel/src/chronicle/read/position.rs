@@ -23,35 +23,37 @@ pub use stretch::Stretch;
 use stalled::{AtTail, tell_passed};
 
 /// A place in a queue. Cycle and sequence number the message to read next; the position is that of
-/// its header, or of the header to look at for it.
+/// its header, or of the next header to examine.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a question of its own
 pub struct Cursor {
     state: State,
     direction: Direction,
-    /// Steps backward go to the message before that the index names.
+    /// Whether steps backward visit only indexed messages.
     is_striding: bool,
-    /// The next message takes more than a look: it is to be read backward, or chosen by a filter.
+    /// Whether finding the next message needs more than checking a header: reading is backward, or
+    /// a filter is set.
     takes_more: bool,
-    /// A filter looks at every message.
+    /// Whether a filter examines every message.
     looked_through: bool,
     cycle: i32,
     sequence: u64,
     position: u64,
     view: Option<View>,
-    /// Positions found on the way, for reading backward.
+    /// Positions found by a walk, for reading backward.
     run: Run,
-    /// Since when nothing changed at a place that holds the cursor up.
+    /// Since when the position at which the cursor is stalled is unchanged.
     hold: Hold,
     /// How messages that were deleted unread are reported.
     missing: MissingCycles,
-    /// The file of the stored position is gone: reading goes on with the next one there is.
+    /// Whether the file of the stored position was deleted: reading continues with the next
+    /// existing one.
     is_resumed: bool,
     /// A later cycle that had a file when this one was entered, or -1.
     known_next: i32,
-    /// Which one that is has to be found out, as the cursor was moved into another cycle.
+    /// Whether `known_next` must be determined, because the cursor moved into another cycle.
     asks_next: bool,
-    /// When the file was last seen to have its name.
+    /// When the file was last checked to have its name.
     looked_ms: i64,
 }
 
@@ -66,7 +68,7 @@ impl Cursor {
         self.cycle
     }
 
-    /// The cycle, and the position of the header to look at there.
+    /// The cycle, and the position of the next header to examine there.
     pub const fn place_in_queue(&self) -> (i32, u64) {
         (self.cycle, self.position)
     }
@@ -76,23 +78,23 @@ impl Cursor {
         self.direction
     }
 
-    /// Whether steps backward go from one message that the index names to the one before.
+    /// Whether steps backward visit only indexed messages.
     pub const fn is_striding(&self) -> bool {
         self.is_striding
     }
 
-    /// Has steps backward visit only the messages that the index names, or all of them.
+    /// Sets whether steps backward visit only indexed messages, or all.
     pub const fn set_striding(&mut self, is_striding: bool) {
         self.is_striding = is_striding;
     }
 
-    /// Whether a filter looks at every message.
+    /// Sets whether a filter examines every message.
     pub fn set_looked_through(&mut self, looked_through: bool) {
         self.looked_through = looked_through;
         self.takes_more = looked_through || self.asks_next || self.direction == Direction::Backward;
     }
 
-    /// Finds out which cycle is known to come next, before the first message is read.
+    /// Determines which cycle is known to come next, before the first message is read.
     #[cold]
     fn note_next(&mut self, queue: &Queue) {
         self.asks_next = false;
@@ -102,7 +104,7 @@ impl Cursor {
         }
     }
 
-    /// Says what becomes of messages that were deleted unread.
+    /// Sets how messages that were deleted unread are reported.
     pub fn set_missing(&mut self, missing: MissingCycles) {
         self.missing = missing;
     }
@@ -112,8 +114,8 @@ impl Cursor {
         self.view = None;
     }
 
-    /// When it is known whether reading goes on, where later messages are there; None where the
-    /// last read found no more than that nothing is there yet.
+    /// If reading is stalled before later messages: when it will be known whether reading
+    /// continues. None if the last read simply reached the end.
     pub fn decides_at(&self) -> Option<Instant> {
         self.hold.decides_at()
     }
@@ -150,7 +152,7 @@ impl Cursor {
         queue.schedule().to_index(self.cycle, self.sequence)
     }
 
-    /// As [`Cursor::index`], but a cursor that has not started yet goes to the first file.
+    /// Like [`Cursor::index`], but a cursor that has not started yet enters the first file.
     pub fn index_or_first(&mut self, queue: &Queue) -> Result<i64> {
         if self.state == State::Uninitialised && !self.enter_first(queue)? {
             return Ok(0);
@@ -158,7 +160,7 @@ impl Cursor {
         self.index(queue)
     }
 
-    /// The next document, if finding out takes no system call.
+    /// The next document, if finding it needs no system call.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
     #[inline(always)]
     pub fn try_find(&self, queue: &Queue, include_metadata: bool) -> Scan<Document> {
@@ -179,7 +181,7 @@ impl Cursor {
         }
     }
 
-    /// The next document, not stepped over; None when nothing is there yet.
+    /// The next document, not stepped over; None if there is none yet.
     #[inline]
     pub fn find(&mut self, queue: &Queue, include_metadata: bool) -> Result<Option<Document>> {
         if self.view.is_none() && matches!(self.state, State::FoundInCycle | State::EndOfCycle) {
@@ -239,7 +241,7 @@ impl Cursor {
         }
     }
 
-    /// Goes back to a document that was stepped over, wherever the cursor went since.
+    /// Goes back to a document that was stepped over, wherever the cursor is now.
     pub fn return_to(&mut self, queue: &Queue, document: &Document, index: i64) -> Result<()> {
         let (cycle, sequence) = queue.roll().split(index)?;
         if self.direction == Direction::Backward || self.cycle != cycle || self.view.is_none() {
@@ -250,7 +252,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Tries to get from another state to `FoundInCycle`; false when that cannot be had now.
+    /// Tries to get from another state to `FoundInCycle`; false if that is not possible yet.
     #[cold]
     fn resume(&mut self, queue: &Queue) -> Result<bool> {
         self.hold.has_nothing_ahead();
@@ -267,7 +269,8 @@ impl Cursor {
                 if self.is_resumed {
                     return self.pass_over_missing(queue);
                 }
-                // Its messages are gone, or it is before the first: start over, from the next read.
+                // Its messages were deleted, or it is before the first: start over with the next
+                // read.
                 if queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
                     self.go_to_start(queue)?;
                 }
@@ -281,8 +284,8 @@ impl Cursor {
         self.enter_from(queue, first)
     }
 
-    /// Enters the first cycle from `next` on whose file is ready. A file that is there and not ready
-    /// is waited for, so that its messages are not skipped; after the queue's timeout, or the
+    /// Enters the first cycle from `next` on whose file is ready. A file that exists but is not
+    /// ready is waited for, so that its messages are not skipped; after the queue's timeout, or the
     /// grace time if a later cycle has a message, it counts as absent.
     fn enter_from(&mut self, queue: &Queue, mut next: Option<i32>) -> Result<bool> {
         while let Some(cycle) = next {
@@ -317,7 +320,7 @@ impl Cursor {
         self.is_resumed = false;
     }
 
-    /// Goes to a message by its number; true when reading can go on from there.
+    /// Goes to a message by its sequence; true if reading can continue there.
     fn locate(&mut self, queue: &Queue, cycle: i32, sequence: u64) -> Result<bool> {
         // Before the start of a queue whose first cycle is 0.
         let view = if cycle < 0 { None } else { queue.view(cycle)? };
@@ -334,11 +337,12 @@ impl Cursor {
         Ok(matches!(state, State::FoundInCycle | State::EndOfCycle))
     }
 
-    /// Goes to an index; true when a message is there.
+    /// Goes to an index; true if it has a message.
     pub fn move_to_index(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let (cycle, sequence) = queue.roll().split(index)?;
         if self.state == State::Uninitialised {
-            // Where the target has no file this is where the cursor is; that file is not looked at.
+            // The cursor's place if the target has no file: the first cycle, whose file is not
+            // opened.
             match queue.first_cycle()? {
                 Some(first) => (self.cycle, self.sequence) = (first, 0),
                 None => return Ok(false),
@@ -362,7 +366,7 @@ impl Cursor {
         self.enter_first(queue).map(drop)
     }
 
-    /// Goes to the first document of a cycle; false if that has no file that is ready.
+    /// Goes to the first document of a cycle; false if it has no ready file.
     pub fn go_to_start_of(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
         let Some(view) = queue.view(cycle)? else { return Ok(false) };
         self.place(view, 0, 0, State::FoundInCycle);
@@ -371,7 +375,7 @@ impl Cursor {
 
     /// Moves past the last message; backward: to the last message.
     pub fn go_to_end(&mut self, queue: &Queue) -> Result<()> {
-        self.known_next = -1; // what is gone before the end is skipped on purpose
+        self.known_next = -1; // messages deleted before the end are skipped on purpose
         let mut cycle = queue.last_cycle()?;
         let mut last_file = None;
         while let Some(found) = cycle {
@@ -461,8 +465,8 @@ impl Cursor {
         }
     }
 
-    /// The position of the message to read backward: that of the sequence, or the last there is.
-    /// None when the file has no message.
+    /// The position of the message to read backward: that of the sequence, or the last one. None if
+    /// the file has no message.
     fn position_backward(&mut self) -> Result<Option<u64>> {
         if let Some(position) = self.run.position(self.sequence) {
             return Ok(Some(position));

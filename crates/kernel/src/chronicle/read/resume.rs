@@ -1,4 +1,4 @@
-//! Where to go on reading, by the history that messages carry (`docs/format.md` §8.8).
+//! Where to resume reading, by the history in messages (`docs/format.md` §8.8).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::os::detached::Detached;
 use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
-/// The history of the message that a tailer read last; None where there is none.
+/// The history of the message that a tailer read last; None if it has none.
 pub fn history(tailer: &Tailer, may_wait: &Detached) -> Result<Option<History>> {
     let Some(index) = tailer.last_read_index(may_wait)? else { return Ok(None) };
     let look = Tailer::new(Arc::clone(tailer.queue()), None, Signals::Deferred(may_wait))?;
@@ -23,14 +23,14 @@ pub fn history(tailer: &Tailer, may_wait: &Detached) -> Result<Option<History>> 
     }
 }
 
-/// Looks for the message that the newest message of an output came from, from the end back.
+/// Searches an output queue backward for the newest message with history from a queue.
 pub struct LastWritten {
     tailer: Arc<Tailer>,
     source_id: i32,
 }
 
 impl LastWritten {
-    /// Begins at the end of `output`, which a reader of `queue` writes.
+    /// Starts at the end of `output`, which a reader of `queue` writes.
     pub fn new(queue: &Queue, output: &Arc<Queue>, may_wait: &Detached) -> Result<Self> {
         let path = queue.path().display();
         if queue.source_id() == 0 {
@@ -50,7 +50,7 @@ impl LastWritten {
         Ok(Self { tailer, source_id: queue.source_id() })
     }
 
-    /// The index that the newest history from the queue names last, and where that was found.
+    /// The last index in the newest history from the queue, and the index where that was found.
     pub fn look(&self, may_wait: &Detached) -> Result<Scan<(i64, i64)>> {
         for _ in 0..MESSAGES_BETWEEN_PAUSES {
             let Some(open) = self.tailer.open_document(may_wait, false)? else {
@@ -66,8 +66,8 @@ impl LastWritten {
         Ok(Scan::Paused)
     }
 
-    /// Moves `tailer` past the message that [`LastWritten::look`] found: what follows led to
-    /// nothing in the output yet. To the start where it found nothing.
+    /// Moves `tailer` past the message that [`LastWritten::look`] found: later messages are not yet
+    /// reflected in the output. Moves to the start if it found nothing.
     pub fn go_behind(
         &self,
         tailer: &Tailer,

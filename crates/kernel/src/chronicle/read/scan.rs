@@ -1,27 +1,27 @@
-//! How far a read got, in one step or in many.
+//! Progress of a read, in one step or several.
 
 use std::time::Instant;
 
 use crate::os::detached::Detached;
 
-/// How far a read got.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan<T> {
     /// This was found.
     Found(T),
     /// There is nothing yet.
     Nothing,
-    /// To find out takes a system call, or a wait, which [`How::Try`] does not do.
+    /// Finding out needs a system call or a wait, which [`How::Try`] excludes.
     WouldWait,
     /// It is not finished: the same call continues from here.
     Paused,
-    /// There are later messages, and only at this instant will it be known whether reading continues
-    /// with them, as when a file lacks its end-of-file marker: repeat the call then.
+    /// There are later messages, but whether reading continues with them will be known only at this
+    /// instant, as when a file lacks its end-of-file marker: repeat the call then.
     Held(Instant),
 }
 
 impl<T> Scan<T> {
-    /// The same with what `make` makes of what was found.
+    /// The same result with `make` applied to the found value.
     #[inline]
     pub(super) fn map<U>(self, make: impl FnOnce(T) -> U) -> Scan<U> {
         match self.or_end() {
@@ -30,7 +30,7 @@ impl<T> Scan<T> {
         }
     }
 
-    /// What was found, or the end of a read of anything else.
+    /// The found value, or the same result for another type.
     #[inline]
     pub(super) fn or_end<U>(self) -> Result<T, Scan<U>> {
         Err(match self {
@@ -46,31 +46,31 @@ impl<T> Scan<T> {
 /// How far a step may go.
 #[derive(Clone, Copy, Debug)]
 pub enum How<'a> {
-    /// It neither waits nor calls the system.
+    /// Neither waits nor makes system calls.
     Try,
-    /// It opens files, and waits for locks; it never waits for a message.
+    /// May open files and wait for locks, but never waits for a message.
     Wait(&'a Detached),
 }
 
-/// Whether what was received before is done.
+/// Whether previously received messages count as processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The first step of a call: it is.
+    /// The first step of a call: they do.
     First,
     /// A further step of the same batch.
     OfBatch,
 }
 
-/// What a step asks for.
+/// The request of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct What {
-    /// Whether what was received before is done.
+    /// Whether previously received messages count as processed.
     pub ask: Ask,
-    /// Metadata documents, too.
+    /// Whether to include metadata documents.
     pub include_metadata: bool,
-    /// It is found and not stepped over: the next step finds it again.
+    /// Whether not to step over it, so that the next step finds it again.
     pub stays: bool,
-    /// As it is stored: encrypted where messages are.
+    /// Whether to return it as stored, encrypted if messages are.
     pub stored: bool,
 }
 
@@ -87,7 +87,7 @@ impl What {
         Self { ask, include_metadata, stays: false, stored: false }
     }
 
-    /// The same, as it is stored.
+    /// The same, as stored.
     #[must_use]
     pub const fn as_stored(self) -> Self {
         Self { stored: true, ..self }
@@ -100,7 +100,7 @@ impl What {
     }
 }
 
-/// What becomes of a message of a batch.
+/// What to do with a message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
     /// It is taken.

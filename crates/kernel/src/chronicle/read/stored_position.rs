@@ -1,4 +1,4 @@
-//! The names of tailers: where one stopped, kept in the table store.
+//! Named tailers: positions kept in the table store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -20,15 +20,15 @@ pub struct Name {
     pub text: String,
     /// Position of the index to read next.
     value: u64,
-    /// Nobody else may read with the name, as long as this holds it.
+    /// Whether the name is reserved for this tailer.
     is_held: AtomicBool,
-    /// When it was last looked whether the table is still the one in the directory.
+    /// When the table was last checked to be the one in the directory.
     looked_ms: AtomicI64,
     /// For `replicated:` names.
     replicated: Option<Replicated>,
 }
 
-/// What goes with the index of a tailer that others copy.
+/// The version and lock of a replicated tailer.
 struct Replicated {
     /// Positions of the version and of the lock.
     version: u64,
@@ -37,14 +37,14 @@ struct Replicated {
 }
 
 impl Name {
-    /// Finds the name's entry, or makes it. Unless it is `shared`, nobody else in a Quire process
-    /// gets it until it is let go of.
+    /// Finds or creates the name's entry. Unless `shared`, no other tailer of a Quire process can
+    /// open the name until it is released.
     pub fn open(queue: &Queue, name: &str, shared: bool, mut signals: Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a named tailer")?;
         check_characters(table, name)?;
         check_case(table, name)?;
         if name.starts_with(REPLICATED_PREFIX) {
-            // As in Java: on a sink the source's position is the one that counts.
+            // As in Java: on a sink, the source's position counts.
             gate::check(table.append_lock(), false)?;
         }
         let value = queue.tailer_key(name, signals.again())?;
@@ -57,7 +57,7 @@ impl Name {
         if !shared {
             name.hold(queue, signals.again().deferred())?;
             if queue.tailer_key(&name.text, signals.again())? != name.value {
-                // Deleted, between it was found and held.
+                // Deleted between finding and reserving it.
                 name.release(queue);
                 return Self::open(queue, &name.text, shared, signals);
             }
@@ -79,7 +79,7 @@ impl Name {
         }
     }
 
-    /// The entry of a known name, held; None if there is no such name.
+    /// Reserves the entry of an existing name; None if it does not exist.
     fn hold_known(queue: &Queue, name: &str, may_wait: &Detached) -> Result<Option<Self>> {
         let table = queue.writable_table("a named tailer")?;
         let Some(value) = table.find(&key_of(name))? else { return Ok(None) };
@@ -88,7 +88,7 @@ impl Name {
         if table.find(&key_of(&name.text))? == Some(name.value) {
             return Ok(Some(name));
         }
-        // Deleted, between it was found and held.
+        // Deleted between finding and reserving it.
         name.release(queue);
         Self::hold_known(queue, &name.text, may_wait)
     }
@@ -111,7 +111,7 @@ impl Name {
         Ok(())
     }
 
-    /// Lets others read with the name.
+    /// Releases the name for other readers.
     pub fn release(&self, queue: &Queue) {
         if self.is_held.swap(false, Ordering::AcqRel)
             && let Some(table) = queue.table()
@@ -126,14 +126,14 @@ impl Name {
         Ok(queue.writable_table("a named tailer")?.value(self.value, 0))
     }
 
-    /// Java counts the positioning of a tailer as a change: of a new one when it first reads.
+    /// Counts the opening as a change, as Java does; for a new tailer, when it first reads.
     fn count_opening(&self, queue: &Queue, may_wait: &Detached) -> Result<()> {
         let stored = self.stored(queue)?;
         if stored == 0 { Ok(()) } else { self.store_move(queue, stored, may_wait) }
     }
 
-    /// Stores the index to read next, which a read led to: the first one of a new tailer, as Java
-    /// counts, is two changes. False where that may wait for others, and a try is asked for.
+    /// Stores the index to read next, after a read: the first one of a new tailer is two changes,
+    /// as Java counts. False if that may wait and `how` is a try.
     #[inline]
     pub fn store_read(&self, queue: &Queue, index: i64, how: How<'_>) -> Result<bool> {
         let Some(replicated) = &self.replicated else {
@@ -152,7 +152,7 @@ impl Name {
         }
     }
 
-    /// A word that nobody but the reader stores.
+    /// Stores a word that only this reader stores.
     #[inline]
     fn store_alone(&self, queue: &Queue, index: i64) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
@@ -170,7 +170,7 @@ impl Name {
         may_wait: &Detached,
     ) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
-        gate::check(table.append_lock(), false)?; // it may have become a sink since
+        gate::check(table.append_lock(), false)?; // the queue may have become a sink's since
         let cells = table.cells();
         let lock = table.tailer_lock(replicated.lock, &replicated.in_process);
         let options = queue.options();
@@ -181,8 +181,8 @@ impl Name {
         self.look_at_table(table)
     }
 
-    /// An error where another table is in the place of this one, which is looked for once a second:
-    /// others do not see what is stored here, and may read with the name.
+    /// An error if another table has replaced this one, checked once a second: other processes
+    /// would not see positions stored here, and could open the name.
     #[inline]
     fn look_at_table(&self, table: &TableStore) -> Result<()> {
         let now = clock::coarse_time_ms();
@@ -194,21 +194,23 @@ impl Name {
         Ok(())
     }
 
-    /// An error where what was stored until now is in a table that was replaced, or was `removed`.
+    /// An error if the table was replaced or, with `removed`, removed: stored positions are then
+    /// lost.
     pub fn confirm(&self, queue: &Queue, removed: bool) -> Result<()> {
         let shared = &queue.writable_table("a named tailer")?.shared;
         if removed { shared.check_present() } else { shared.check_not_replaced() }
     }
 }
 
-/// Deletes a name and its position; whether there was one. Fails while a tailer of Quire reads with it.
+/// Deletes a name and its position; false if there was none. Fails while a Quire tailer has the
+/// name.
 pub fn delete(queue: &Queue, name: &str, mut signals: Signals<'_>) -> Result<bool> {
     let table = queue.writable_table("deleting a named tailer")?;
     let Some(held) = Name::hold_known(queue, name, signals.again().deferred())? else {
         return Ok(false);
     };
     let key = key_of(name);
-    // Without the name, what stands beside it would count as names.
+    // Deleted first: without the tailer's key, these keys would count as names.
     let beside = if is_replicated(name) { [".lock", ".version"].as_slice() } else { &[] };
     let deleted = beside
         .iter()
@@ -218,8 +220,8 @@ pub fn delete(queue: &Queue, name: &str, mut signals: Signals<'_>) -> Result<boo
     deleted
 }
 
-/// Moves the position of a name to a new one; whether there was one. Fails while a tailer of Quire
-/// reads with it.
+/// Moves the position of a name to a new name; false if there was none. Fails while a Quire tailer
+/// has the name.
 pub fn rename(queue: &Queue, old: &str, new: &str, mut signals: Signals<'_>) -> Result<bool> {
     let table = queue.writable_table("renaming a tailer")?;
     if is_replicated(old) || is_replicated(new) {
@@ -245,8 +247,8 @@ pub fn rename(queue: &Queue, old: &str, new: &str, mut signals: Signals<'_>) -> 
     }
 }
 
-/// Stores the position of a `replicated:` name as its source has it, unless it is newer here; whether
-/// it was stored. The caller keeps the append lock: no such tailer is opened meanwhile.
+/// Stores the source's position of a `replicated:` name, unless the position here is newer. Returns
+/// whether it was stored. The caller keeps the append lock, so no such tailer is opened meanwhile.
 pub fn keep(
     queue: &Queue,
     name: &str,
@@ -279,8 +281,7 @@ fn key_of(name: &str) -> String {
     format!("{TAILER_PREFIX}{name}")
 }
 
-/// A new name can be shown and typed. Java takes any other too, so a position that is stored under
-/// one can be gone on from.
+/// New names must be printable. Java accepts any name, so existing ones can be used.
 fn check_characters(table: &TableStore, name: &str) -> Result<()> {
     let is_plain = |c: char| c <= '\u{ff}' && !c.is_control();
     if !name.is_empty() && name.chars().all(is_plain) {
@@ -295,7 +296,7 @@ fn check_characters(table: &TableStore, name: &str) -> Result<()> {
     )))
 }
 
-/// Java takes names that differ in case alone for the same.
+/// Java does not distinguish names that differ only in case.
 fn check_case(table: &TableStore, name: &str) -> Result<()> {
     let wanted = format!("{TAILER_PREFIX}{name}");
     let entries = table.entries()?;

@@ -38,45 +38,46 @@ pub struct Tailer {
     queue: Arc<Queue>,
     name: Option<Name>,
     closed: AtomicBool,
-    /// It was closed, or counts what it reads: one look on the way of every message.
+    /// Whether it was closed, or counts its reads: one check per message for both.
     is_special: AtomicBool,
-    /// What it reads through at the end of the queue.
+    /// The buffer that it reads through at the end of the queue.
     buffer: Option<Arc<dyn ReadBuffer>>,
     inner: SpinState<Inner>,
 }
 
 struct Inner {
     cursor: Cursor,
-    /// The caller has not asked for more since the last message: its index is not stored yet.
+    /// Whether the last message is not yet processed: the caller has not asked for more, so its
+    /// index is not stored yet.
     unfinished: bool,
-    /// What a step found and left there.
+    /// A document that a step found and left in place.
     prepared: Option<Message>,
     /// The index of the message stepped over last.
     last_read: i64,
-    /// How often the tailer was moved other than by reading on.
+    /// How often the tailer was moved other than by reading.
     moves: u64,
     filter: Option<Box<Filter>>,
-    /// What of the buffer was drained when it was last looked at.
+    /// How much of the buffer was drained at the last check.
     drained: Drained,
-    /// What may be seen, if that is not everything.
+    /// The limit to acknowledged messages, if any.
     acknowledged: Option<Box<Acknowledged>>,
 }
 
-/// Which messages are wanted.
+/// Selects messages by topic.
 struct Filter {
     topics: Topics,
-    /// What is known of the message found last.
+    /// The result for the last message found.
     found: Option<Wanted>,
 }
 
 /// How a tailer is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Opening<'a> {
-    /// Where its position is kept.
+    /// The name under which its position is kept.
     pub name: Option<&'a str>,
-    /// Others may read with the name at the same time, as Java's may.
+    /// Whether other tailers may use the name at the same time, as in Java.
     pub shared: bool,
-    /// What becomes of messages that were deleted unread.
+    /// How to handle messages that were deleted unread.
     pub on_missing: OnMissing,
 }
 
@@ -88,7 +89,7 @@ impl Tailer {
         Self::open(queue, Opening { name, ..Opening::default() }, signals)
     }
 
-    /// As [`Tailer::new`], with options.
+    /// Like [`Tailer::new`], with options.
     pub fn open(
         queue: Arc<Queue>,
         opening: Opening<'_>,
@@ -97,7 +98,7 @@ impl Tailer {
         Self::open_through(queue, opening, None, signals)
     }
 
-    /// As [`Tailer::open`], reading through a buffer of messages that are not in the queue yet.
+    /// Like [`Tailer::open`], reading through a buffer of messages that are not in the queue yet.
     pub fn open_through(
         queue: Arc<Queue>,
         opening: Opening<'_>,
@@ -113,7 +114,7 @@ impl Tailer {
             name.release(&queue);
         }
         let mut cursor = cursor?;
-        // What replicas have is looked at by steps that may wait.
+        // Acknowledged indexes are checked by steps that may wait.
         let held_back = queue.options().read_after_replica_acknowledged;
         cursor.set_looked_through(held_back);
         let inner = SpinState::new(Inner {
@@ -146,7 +147,7 @@ impl Tailer {
         self.name.as_ref().map(|name| name.text.as_str())
     }
 
-    /// Closes the tailer. What was received counts as done if `finished`.
+    /// Closes the tailer. Received messages count as processed if `finished`.
     pub fn close(&self, may_wait: &Detached, finished: bool) -> Result<()> {
         if self.is_closed() || self.queue.check_generation().is_err() {
             self.set_closed();
@@ -172,8 +173,8 @@ impl Tailer {
         }
     }
 
-    /// Closes the files and lets go of the memory that the tailer holds. It stays where it is, and
-    /// opens them again when it is read on.
+    /// Closes the tailer's files and releases its memory. It keeps its position, and opens files
+    /// again on the next read.
     pub fn release_resources(&self, may_wait: &Detached) -> Result<()> {
         self.enter(may_wait)?.release_files();
         Ok(())
@@ -199,7 +200,7 @@ impl Tailer {
     fn enter<'a>(&'a self, may_wait: &'a Detached) -> Result<Entered<'a>> {
         self.check_open()?;
         let mut inner = self.inner.lock(may_wait);
-        self.check_open()?; // another thread may have closed it before it let go of the lock
+        self.check_open()?; // another thread may have closed it before it released the lock
         inner.prepared = None;
         Ok(inner)
     }
@@ -215,7 +216,7 @@ impl Tailer {
         Ok(self.inner.lock(may_wait).cursor.state())
     }
 
-    /// The index that the next read begins at, and the direction, as far as that is known at once.
+    /// The index of the next read, and the direction, if known without waiting.
     #[must_use]
     pub fn handle_state(&self) -> (HandleState, Option<Direction>) {
         if self.queue.check_generation().is_err() {
@@ -229,8 +230,8 @@ impl Tailer {
         (HandleState::At(index), Some(inner.cursor.direction()))
     }
 
-    /// Delivers only messages of these topics, without the key before them; None: every
-    /// message again.
+    /// Restricts reads to messages of these topics, delivered without their key; None removes the
+    /// restriction.
     pub fn set_topics(&self, may_wait: &Detached, topics: Option<Topics>) -> Result<()> {
         let mut inner = self.enter(may_wait)?;
         let is_looked_through = topics.is_some() || inner.acknowledged.is_some();
@@ -239,27 +240,27 @@ impl Tailer {
         Ok(())
     }
 
-    /// The place of the key of the message found last, among those asked for.
+    /// The position, in the list of topics, of the last message's topic.
     pub fn topic(&self, may_wait: &Detached) -> Result<Option<usize>> {
         let inner = self.enter(may_wait)?;
         Ok(inner.filter.as_ref().and_then(|filter| filter.found).map(|wanted| wanted.key))
     }
 
-    /// Stores the position of a named tailer: what was received is done.
+    /// Stores the position of a named tailer: received messages count as processed.
     pub fn commit(&self, may_wait: &Detached) -> Result<()> {
         let mut inner = self.enter(may_wait)?;
         self.finish_for_good(may_wait, &mut inner, true)
     }
 
-    /// As [`Tailer::finish`], and an error where nobody will see what was stored, as the table was
-    /// replaced, or where that counts, `removed`.
+    /// Like [`Tailer::finish`], but an error if the stored position is lost because the table was
+    /// replaced or, with `removed`, removed.
     fn finish_for_good(&self, may_wait: &Detached, inner: &mut Inner, removed: bool) -> Result<()> {
         self.finish(How::Wait(may_wait), inner)?;
         self.name.as_ref().map_or(Ok(()), |name| name.confirm(&self.queue, removed))
     }
 
-    /// What was received is done: stores the index to read next, if there is a name. False where
-    /// that may wait, and a try is asked for.
+    /// Marks received messages as processed: stores the index to read next, if the tailer is named.
+    /// False if that may wait and `how` is a try.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 5 %")]
     #[inline(always)]
     fn finish(&self, how: How<'_>, inner: &mut Inner) -> Result<bool> {
@@ -274,7 +275,7 @@ impl Tailer {
 
     #[inline(never)]
     fn store_read(&self, name: &Name, how: How<'_>, inner: &mut Inner) -> Result<bool> {
-        // Before the first message of cycle 0 there is no index: that is kept as the start.
+        // There is no index before the first message of cycle 0: the start is stored instead.
         let index = inner.cursor.index_or_first(&self.queue)?.max(0);
         name.store_read(&self.queue, index, how)
     }
@@ -295,7 +296,7 @@ impl Drop for Tailer {
     }
 }
 
-/// A cursor at the start, or where the name's last reader stopped.
+/// A cursor at the start, or at the name's stored position.
 fn resumed(
     queue: &Queue,
     name: Option<&Name>,
@@ -320,7 +321,7 @@ impl Inner {
         self.cursor.release_files();
     }
 
-    /// Notes that the tailer went elsewhere: the stored position lags.
+    /// Notes that the tailer was moved, so that the stored position is outdated.
     const fn turn_back(&mut self) {
         self.moves += 1;
         self.unfinished = true;

@@ -1,5 +1,4 @@
-//! The index of a roll file: arrays are linked again or made, entries name their messages, counts are
-//! what the entries say.
+//! Repairs the index of a roll file: links or creates arrays, and corrects entries and counts.
 
 use std::collections::HashSet;
 
@@ -15,17 +14,17 @@ use crate::finding::Kind;
 use crate::probe::fault::{Step, step};
 use quire_wire::reader::Reader;
 
-/// How well an array fits where it is, or might be, linked.
+/// How well an array fits the slot where it is, or might be, linked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     /// Its entries are of other messages.
     Wrong,
     Empty,
-    /// The number of entries that name their messages.
+    /// Some entries are right: this many.
     Right(u64),
 }
 
-/// Makes the index agree with the messages that were walked over.
+/// Makes the index agree with the walked messages.
 pub fn repair(
     queue: &Queue,
     view: &mut View,
@@ -57,7 +56,7 @@ pub fn repair(
     store_counts(view, walked, &upper, actions)
 }
 
-/// The upper array; if the word does not name it, the one that the file has.
+/// The upper array; if the word does not point to it, the one found in the file.
 fn upper(
     view: &mut View,
     walked: &Walked,
@@ -124,7 +123,7 @@ fn fit(view: &mut View, walked: &Walked, number: u64, array: &ArrayLayout) -> Re
     })
 }
 
-/// Links the array that fits best, or a new one; where neither can be had the slot is cleared.
+/// Links the array that fits best, or a new one; if neither is possible, clears the slot.
 #[allow(clippy::too_many_arguments)] // the file, and what is known of it
 fn link(
     queue: &Queue,
@@ -196,7 +195,7 @@ fn store_entries(
         let found = view.word(at)?;
         let due = usize::try_from(number * per_array + slot).ok();
         let expected = match due.and_then(|due| walked.due.get(due)) {
-            Some(0) => found, // in a gap: nobody knows
+            Some(0) => found, // in a gap: unknown
             Some(expected) => *expected,
             None => 0,
         };

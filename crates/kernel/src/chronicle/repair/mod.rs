@@ -1,14 +1,14 @@
-//! Restoring what [`verify`](super::verify) finds wrong, under the write lock and file by file.
+//! Repairs what [`verify`](super::verify) finds wrong, under the write lock and file by file.
 //!
-//! 1. a table that cannot be read is built again from what of it can be read ([`table`]);
-//! 2. the queue is opened for writing: that makes a missing table and missing keys, frees the lock of
-//!    a dead holder, and examines files after a restart;
+//! 1. a damaged table is rebuilt from its readable entries ([`table`]);
+//! 2. the queue is opened for writing: that creates a missing table and missing keys, frees the
+//!    lock of a dead holder, and checks files after a restart;
 //! 3. other stale locks are freed; 4. each file with findings is repaired ([`roll_file`]): its end,
 //!    its index ([`index`]), its words, its end-of-file marker; 5. the listing is refreshed.
 //!
-//! Every step is decided by what is in the files, and leaves the evidence for the ones after it: who
-//! dies in between leaves a queue whose repair ends in the same bytes. Messages that are missing in
-//! the middle of a file are left alone, since the index still reaches the ones after them.
+//! Every step depends on the files alone, and preserves the evidence for later steps: if a repair
+//! dies in between, the next one ends in the same bytes. Messages that are missing in the middle of
+//! a file are left alone, since the index still reaches the messages after them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub mod service;
 pub mod side_file;
 pub mod table;
 
-/// Something that was changed.
+/// A repair that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// What was wrong.
@@ -58,7 +58,8 @@ pub struct Asked {
     /// How long a living process may hold the write lock.
     pub timeout: Duration,
     pub allow_network: bool,
-    /// Only its sink appends: the append lock stays held, also by one that is dead.
+    /// Whether it is a replica: only its sink appends, so the append lock is not freed, even if its
+    /// holder is dead.
     pub is_replica: bool,
 }
 
@@ -82,7 +83,7 @@ pub fn repair(dir: &Path, asked: Asked, may_wait: &mut Detached) -> Result<Vec<A
     let queue = Queue::open(dir, options, may_wait)?;
     let table = queue.writable_table("repair")?;
     if is_found(Kind::LockHeld) {
-        // Not everything was judged: an error, unless the lock is free by now.
+        // Some checks were skipped because of the lock: an error, unless it is free by now.
         let signals = Signals::Handled(may_wait);
         recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals).map(drop)?;
     }
@@ -93,7 +94,7 @@ pub fn repair(dir: &Path, asked: Asked, may_wait: &mut Detached) -> Result<Vec<A
         let guard = recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals)?;
         roll_file::repair(&queue, cycle, &guard, &mut actions)?;
     }
-    // To list a file that was made ahead of its time would send appends there.
+    // Listing a file that was created ahead of its cycle would send appends there.
     if is_found(Kind::Listing) || is_found(Kind::NoTable) || changes_files(&actions) {
         let names = Names { dir, roll: queue.roll(), epoch_ms: queue.epoch_ms() };
         listing::refresh(names, table, Signals::Handled(may_wait))?;
@@ -107,7 +108,7 @@ fn changes_files(actions: &[Action]) -> bool {
     actions.iter().any(|action| kinds.contains(&action.kind))
 }
 
-/// What was restored as the queue was opened.
+/// The action for a finding that opening the queue has already repaired.
 fn done_by_opening(finding: &Finding) -> Option<Action> {
     let done = match finding.kind {
         Kind::NoTable => "a table was made, with the roll cycle of the file names",
@@ -155,7 +156,7 @@ fn cycles_of(queue: &Queue, findings: &[Finding]) -> Result<BTreeSet<i32>> {
     Ok(cycles)
 }
 
-/// An error where a process that may write to the queue lives.
+/// An error if a process that may write to the queue is alive.
 fn check_nobody_writes(table: &std::fs::File, path: &Path) -> Result<()> {
     use crate::os::range_lock::{self, Range};
     let pids = Range { start: keys::PRESENCE_START, length: 1 << 32 };

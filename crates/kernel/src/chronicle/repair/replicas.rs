@@ -1,4 +1,4 @@
-//! What is known of the replicas of a queue whose messages are about to be cut off.
+//! Replica states of a queue whose messages are about to be cut off.
 
 use crate::Result;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
@@ -7,11 +7,11 @@ use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::walk::Walked;
 use crate::replicas::side_file::{ReplicaStates, SourceLock};
 
-/// Has nothing after the last message that was walked through count as replicated. No source can
-/// begin until the returned lock is dropped; None: the queue has no replicas.
+/// Resets acknowledged indexes to at most the last walked message. No source can start until the
+/// returned lock is dropped; None if the queue has no replicas.
 ///
 /// # Errors
-/// The source of the queue runs: it would go on from where it was.
+/// The source of the queue is running: it would continue from its old position.
 pub fn note_cut(
     queue: &Queue,
     view: &View,

@@ -1,8 +1,9 @@
-//! One roll file, in the order in which a writer would have written it:
+//! Repairs one roll file, in the order in which a writer would have written it:
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
 //!    last, once it no longer counts as replicated, and while no service writes to the queue;
-//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file marker.
+//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file
+//!       marker.
 //!
 //! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
 
@@ -27,7 +28,7 @@ use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
-/// Repairs the file of a cycle; one that cannot be read is left alone.
+/// Repairs the file of a cycle; an unreadable file is left unchanged.
 pub fn repair(
     queue: &Queue,
     cycle: i32,
@@ -51,7 +52,7 @@ pub fn repair(
     if actions.len() > before { view.file().window.sync() } else { Ok(()) }
 }
 
-/// Whether a later cycle was begun: a file that was only made ahead of its time does not count.
+/// Whether a later cycle has begun: a file that was created ahead of its cycle does not count.
 fn has_later(queue: &Queue, mut cycle: i32) -> Result<bool> {
     while let Some(later) = queue.cycle_after(cycle)? {
         if !is_early(&queue.file_for_cycle(later)?, later)? {
@@ -62,7 +63,7 @@ fn has_later(queue: &Queue, mut cycle: i32) -> Result<bool> {
     Ok(false)
 }
 
-/// Step 1: a view of the file; None where it cannot be read, or was put aside.
+/// Step 1: a view of the file; None if it is unreadable, or was discarded.
 fn ready_view(
     queue: &Queue,
     cycle: i32,
@@ -86,8 +87,8 @@ fn ready_view(
     }
 }
 
-/// Puts a file aside that was only begun; whether there is a file then. One that holds messages is
-/// left as it is: its first header could not be restored.
+/// Discards a file that was never finished. Returns whether the file remains. A file with messages
+/// is left unchanged: its first header could not be restored.
 fn finish(
     queue: &Queue,
     path: &Path,
@@ -105,7 +106,7 @@ fn finish(
     Ok(!was_put_aside)
 }
 
-/// Restores the first documents, where what follows them proves what they were.
+/// Restores the first documents, if the documents after them prove their content.
 fn restore_head(
     queue: &Queue,
     path: &Path,
@@ -134,7 +135,7 @@ fn repair_documents(
         walked = Walked::through(view, None, Signals::Deferred(guard.may_wait()))?;
     }
     if !walked.gaps.is_empty() {
-        return Ok(()); // readers find what is left by the words and entries as they are
+        return Ok(()); // readers find the remaining messages by the present words and entries
     }
     guard.check_held()?;
     let loses_messages = lost_end(view, &walked)?.is_some();
@@ -156,7 +157,7 @@ fn repair_documents(
     Ok(())
 }
 
-/// Marks a message as complete: what follows it proves that only its mark was damaged.
+/// Marks a message as complete: the documents after it prove that only its mark was damaged.
 fn mark(view: &View, position: u64, word: u32, actions: &mut Vec<Action>) -> Result<()> {
     let mut region = view.file().window.region();
     view.file().window.reserve(&mut region, position, position + HEADER_LEN)?;
@@ -171,7 +172,7 @@ fn mark(view: &View, position: u64, word: u32, actions: &mut Vec<Action>) -> Res
     Ok(())
 }
 
-/// Step 2. Entries that lead there are cleared with the others.
+/// Step 2. Entries that point there are cleared with the index.
 fn cut_off(
     view: &mut View,
     walked: &mut Walked,
@@ -208,7 +209,7 @@ fn cut_off(
     Ok(())
 }
 
-/// The header is the last to be cleared: it shows what is to be done.
+/// Clears the header last: until then it shows that the step is unfinished.
 fn clear_header(view: &View, position: u64, _guard: &DetachedGuard<'_>) -> Result<()> {
     let window = &view.file().window;
     let mut word = [0; 4];
@@ -275,7 +276,7 @@ fn end(
     } else {
         view.make_range_writable(position, after)?;
     }
-    // The text first: the marker shows that this step was made.
+    // The text first: the marker shows that this step is complete.
     let text = step!("eof.mark.store");
     view.region().store_each_relaxed(position + HEADER_LEN, &EOF_DECORATION, text);
     if publish::end_file(view.region(), position, 0, guard).is_ok() {

@@ -6,11 +6,11 @@ use crate::{Error, Result};
 
 /// Keeps services from writing to the queue until the returned directory is dropped.
 ///
-/// A service reads its output only when it starts. If it ran on, its next output would imply that
-/// all of those before it are there.
+/// A service reads its output only when it starts. If it kept running, its next output would imply
+/// that all earlier ones exist.
 ///
 /// # Errors
-/// A service runs.
+/// A service is running.
 pub fn keep_out(queue: &Queue) -> Result<OwnDirectory> {
     let directory = queue.own_directory()?;
     if directory.try_lock()? {

@@ -9,11 +9,12 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// More were never needed: each is one repair that cut the same file at the same place.
+/// The most side files per position: each is one repair that cut the same file at the same
+/// position.
 const MOST: u32 = 1000;
 
-/// Keeps everything of a file from `from` on; returns where. A side file that an interrupted repair
-/// began is completed: what it holds of the same bytes stays.
+/// Copies a file's bytes from `from` on to a side file; returns its path. A side file left by an
+/// interrupted repair of the same bytes is completed.
 pub fn keep(file: &File, path: &Path, from: u64) -> Result<PathBuf> {
     for number in 0..MOST {
         let side = name(path, from, number);
@@ -45,7 +46,7 @@ fn name(path: &Path, from: u64, number: u32) -> PathBuf {
     name.into()
 }
 
-/// Whether a side file holds nothing that the file has otherwise.
+/// Whether each page of a side file equals the file's, or is still empty.
 fn agree(file: &File, kept: &File, from: u64) -> io::Result<bool> {
     let mut agree = true;
     let mut other = vec![0; 4096];

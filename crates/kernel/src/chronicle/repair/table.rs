@@ -1,5 +1,5 @@
-//! A table that cannot be read, built again: its entries are found by their form, one by one, and
-//! written to a new file that takes its place at once. The old one stays as `.discard`.
+//! Rebuilds a damaged table: entries are recognised one by one by their form, and written to a new
+//! file that replaces the table atomically. The old table stays as `.discard`.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const WIRE_TYPE: &str = "BINARY_LIGHT";
 const ROOM: usize = 131_072;
 const _: () = assert!(ROOM as u64 == FILE_LEN);
 
-/// Builds the table of a directory again. An error while a process of Quire may write to the queue.
+/// Rebuilds the table of a directory. An error while a Quire process may write to the queue.
 pub fn build_again(dir: &Path, timeout: Duration, signals: Signals<'_>) -> Result<Action> {
     let path = dir.join(FILE_NAME);
     let gone = || Error::gone("cannot open", &path);
@@ -58,7 +58,7 @@ fn header(bytes: &[u8]) -> Option<Metadata> {
     table::parse(rest.get(..length as usize)?)
 }
 
-/// What the names of the files say: the epoch and the source id are lost.
+/// Metadata derived from the file names; the epoch and the source id are lost.
 fn metadata_by_names(dir: &Path) -> Result<Metadata> {
     let names = listing::roll_file_names(dir)?;
     let roll = names.iter().find_map(|name| RollCycle::by_file_name(name));
@@ -75,7 +75,7 @@ fn metadata_by_names(dir: &Path) -> Result<Metadata> {
     Ok(Metadata { wire_type: WIRE_TYPE.to_owned(), roll: fields, source_id: 0 })
 }
 
-/// The keys and values in a damaged table, at any multiple of 4 where one has the form of an entry.
+/// The keys and values in a damaged table: every multiple of 4 is tried for the form of an entry.
 fn entries(bytes: &[u8]) -> Vec<(Vec<u8>, i64)> {
     let mut found: Vec<(Vec<u8>, i64)> = Vec::new();
     let mut at = 0;
@@ -129,7 +129,7 @@ fn entry_at(bytes: &[u8], at: usize) -> Option<(Vec<u8>, i64, usize)> {
     (is_key && is_aligned).then(|| (key.to_vec(), value, next))
 }
 
-/// The bytes of a table, and how many of the entries have room in it.
+/// The bytes of a table, and how many of the entries fit.
 fn encode(metadata: &Metadata, entries: &[(Vec<u8>, i64)]) -> (Vec<u8>, usize) {
     let mut out = Vec::with_capacity(ROOM);
     let payload = table::encode(metadata);
@@ -158,7 +158,7 @@ fn aside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Puts a complete new file in the place of the old one, which gets another name first.
+/// Replaces the old file, which is renamed first, by a complete new one.
 fn replace(path: &Path, old: &std::fs::File, bytes: &[u8]) -> Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".repaired");

@@ -1,5 +1,5 @@
-//! The index of a roll file: each message that is due has an entry, and each entry names its
-//! message.
+//! Checks the index of a roll file: each message that is due has an entry, and each entry points to
+//! its message.
 
 use super::walk::{Ending, Walked};
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::chronicle::format::index::ArrayLayout;
 use crate::chronicle::protocol::roll_file::View;
 use crate::finding::{Finding, Kind};
 
-/// What is wrong with the entries of one array.
+/// Wrong entries of one array.
 #[derive(Default)]
 struct Wrong {
     count: u64,
@@ -33,7 +33,7 @@ impl Wrong {
     }
 }
 
-/// Checks the index against the messages that were walked over.
+/// Checks the index against the walked messages.
 pub fn check(view: &mut View, walked: &Walked, findings: &mut Vec<Finding>) -> Result<()> {
     let word = view.file().layout.index2index;
     let position = view.word(word)?;
@@ -101,8 +101,8 @@ fn check_entries(
     check_used(view, lower, used, findings)
 }
 
-/// Whether an entry after the last message names something: a message that was not there yet when
-/// the file was walked is none of it.
+/// Whether an entry after the last walked message is wrong: a message appended since the walk is
+/// not.
 fn is_of_nothing(view: &mut View, walked: &Walked, found: u64) -> Result<bool> {
     if !view.is_document_position(found) {
         return Ok(false);

@@ -1,10 +1,10 @@
 //! Checking a queue, a copy of some of its files, or one file, against every rule of
-//! `docs/protocol.md` and `docs/format.md`. Nothing is changed and nobody is kept waiting: the queue
-//! may be in use.
+//! `docs/protocol.md` and `docs/format.md`. Nothing is changed and no other process is kept
+//! waiting: the queue may be in use.
 //!
-//! - [`walk`] goes through the documents of a file, and over what cannot be read; [`scan`] finds those
-//!   that nothing leads to;
-//! - [`words`] and [`index`] compare with it what readers find messages by;
+//! - [`walk`] goes through the documents of a file, skipping unreadable parts; [`scan`] finds
+//!   documents that nothing points to;
+//! - [`words`] and [`index`] compare with these the hints by which readers find messages;
 //! - [`quiet`] distinguishes unfinished steps of a dead writer from those of a live one;
 //! - [`roll_file`] puts these together, [`table`] checks `metadata.cq4t`.
 
@@ -35,13 +35,13 @@ pub mod table;
 pub mod walk;
 pub mod words;
 
-/// A directory of files, with what is known about them.
+/// A directory of files to check.
 pub struct Directory {
     pub dir: PathBuf,
     pub table: Option<Arc<TableStore>>,
     pub roll: RollCycle,
     pub epoch_ms: i64,
-    /// What was found wrong while it was opened.
+    /// Findings made while opening it.
     pub findings: Vec<Finding>,
 }
 
@@ -153,7 +153,7 @@ impl Directory {
         Ok(report)
     }
 
-    /// The last cycle that has more than a file that was made ahead of its time.
+    /// The last cycle that has begun, ignoring files created ahead of their cycle.
     fn last_begun(&self, cycles: &BTreeSet<i32>) -> Result<Option<i32>> {
         for cycle in cycles.iter().rev() {
             let path = self.dir.join(self.roll.file_name(*cycle, self.epoch_ms)?);
@@ -164,7 +164,7 @@ impl Directory {
         Ok(None)
     }
 
-    /// Files that look like roll files, and belong to no cycle.
+    /// Findings for files that are named like roll files but belong to no cycle.
     fn wrong_names(&self) -> Result<Vec<Finding>> {
         let names = files_of(&self.dir)?;
         let cycle_of = |name: &String| self.roll.cycle_of_file(name, self.epoch_ms);

@@ -1,8 +1,8 @@
 //! Distinguishing steps that a writer left unfinished from those that it is about to finish,
 //! without taking the write lock.
 //!
-//! A writer holds the write lock while it changes words in steps. A word that is unchanged after
-//! the lock was seen free, or held by a dead process, was left unfinished.
+//! A writer holds the write lock while it changes words in steps. So if a word is unchanged after
+//! the lock was seen free, or held by a dead process, it was left unfinished.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
 
-/// A document may be open for longer: then words that its writer may change are not judged.
+/// The longest wait. A document may be open for longer: then words that its writer may change are
+/// not checked.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Between polls of the lock: short enough to meet the free moment between two appends.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -26,7 +27,7 @@ pub struct Quiet<'a> {
 }
 
 impl<'a> Quiet<'a> {
-    /// Without a table nobody writes.
+    /// Without a table there is no writer.
     #[must_use]
     pub const fn new(table: Option<&'a TableStore>, may_wait: &'a mut Detached) -> Self {
         Self { table, is_held: Cell::new(false), may_wait: RefCell::new(may_wait) }
@@ -43,7 +44,7 @@ impl<'a> Quiet<'a> {
             if !matches!(recovery::holder_of(table, word), Some((_, true))) {
                 return Ok(true);
             }
-            // After one long wait, nobody waits for each of a thousand files.
+            // After one long wait, do not wait again for each further file.
             if self.is_held.get() || Instant::now() >= deadline {
                 self.is_held.set(true);
                 return Ok(false);
@@ -54,7 +55,7 @@ impl<'a> Quiet<'a> {
         }
     }
 
-    /// The token of the thread: a check holds nothing that others wait for.
+    /// The token of the thread: a check holds no lock that others wait for.
     pub fn may_wait(&self) -> RefMut<'_, &'a mut Detached> {
         self.may_wait.borrow_mut()
     }

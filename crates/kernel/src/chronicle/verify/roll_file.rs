@@ -1,4 +1,4 @@
-//! One roll file.
+//! Checks one roll file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::os::files::{self, Access};
 use crate::os::interrupt::{self, Signals};
 use crate::{Error, Result};
 
-/// What is known of a file before it is opened.
+/// The file to check, and what is known before it is opened.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub path: &'a Path,
     pub cycle: i32,
     pub roll: &'a RollCycle,
-    /// A later file exists: this one has ended.
+    /// Whether a later file exists, so that this one has ended.
     pub is_older: bool,
     /// Messages of the queue are encrypted.
     pub is_encrypted: bool,
@@ -43,13 +43,13 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// A file in which nothing could be read.
+    /// The result for an unreadable file.
     const fn unread(findings: Vec<Finding>) -> Self {
         Self { messages: 0, bytes: 0, next_sequence: None, is_old: false, findings }
     }
 }
 
-/// Checks a file; None where it is gone. An error is about the whole queue.
+/// Checks a file; None if it was removed. Errors concern the whole queue.
 pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     match check_readable(asked, quiet) {
         Err(error) if error.is_of_the_system() => Err(error),
@@ -67,8 +67,8 @@ pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     }
 }
 
-/// Whether a file is ready, and nothing was ever appended to it, as one that a pretoucher made for the
-/// next cycle. The file before it goes on until the first message of this one.
+/// Whether a file is ready and was never appended to, such as one that a pretoucher created for the
+/// next cycle. The preceding file is in use until the first message of this one.
 pub fn is_early(path: &Path, cycle: i32) -> Result<bool> {
     let file = match create::open_existing(path, cycle, false) {
         Err(Error::Corrupt { .. } | Error::Io { .. } | Error::NotAQueue { .. }) => {
@@ -141,7 +141,7 @@ fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Ch
     Ok(Checked { messages, bytes, next_sequence, is_old, findings })
 }
 
-/// Messages and metadata of an encrypted queue that are not encrypted.
+/// The finding for unencrypted documents of an encrypted queue.
 fn not_encrypted(walked: &Walked, asked: Asked<'_>) -> Result<Option<Finding>> {
     let Some(Plain { messages, metadata, first: Some(first) }) = walked.plain else {
         return Ok(None);
@@ -153,7 +153,7 @@ fn not_encrypted(walked: &Walked, asked: Asked<'_>) -> Result<Option<Finding>> {
     Ok(Some(Finding::at(kind, asked.path, first.position, found, expected)))
 }
 
-/// A file whose first documents are damaged, and can be restored.
+/// The result for a file whose first documents are damaged but can be restored.
 fn lost_header(asked: Asked<'_>, position: u64) -> Result<Checked> {
     let found = roll_file::first_bytes(asked.path)?;
     let expected = "the header that the index arrays after it prove";
@@ -161,7 +161,8 @@ fn lost_header(asked: Asked<'_>, position: u64) -> Result<Checked> {
     Ok(Checked::unread(vec![finding]))
 }
 
-/// A file whose first header is not ready: its creator lives, or died, or the header was lost.
+/// Checks a file whose first header is not ready: its creator is alive or dead, or the header was
+/// lost.
 fn check_unready(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     let finding = |kind| -> Result<Finding> {
         let found = roll_file::first_bytes(asked.path)?;
@@ -176,7 +177,7 @@ fn check_unready(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>>
     Ok(Some(Checked::unread(findings)))
 }
 
-/// What no writer can be about to complete: messages that are missing.
+/// Findings that no writer can be about to complete: missing messages.
 fn gaps(view: &mut View, walked: &Walked, asked: Asked<'_>) -> Result<Vec<Finding>> {
     let path = view.path();
     let index = |sequence| match asked.roll.to_index(asked.cycle, sequence) {
@@ -209,8 +210,8 @@ fn gaps(view: &mut View, walked: &Walked, asked: Asked<'_>) -> Result<Vec<Findin
     Ok(findings)
 }
 
-/// Whether messages are missing after the end, and which: those up to `writePosition`, if its
-/// sequence word belongs to it, or one that goes on after the end of the file.
+/// The messages missing after the end, if any: those up to `writePosition`, if its sequence word
+/// belongs to it, or a message that extends beyond the end of the file.
 pub fn lost_end(view: &mut View, walked: &Walked) -> Result<Option<String>> {
     if !walked.gaps.is_empty() {
         return Ok(None);
@@ -229,7 +230,7 @@ pub fn lost_end(view: &mut View, walked: &Walked) -> Result<Option<String>> {
     Ok(is_broken.then(|| "a document inside the file".to_owned()))
 }
 
-/// What a writer may be about to complete.
+/// Findings that a writer may be about to complete.
 fn check_changing(
     view: &mut View,
     walked: &mut Walked,
@@ -237,12 +238,12 @@ fn check_changing(
     is_old: bool,
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    // Where messages are missing, nobody knows what the words and entries should be.
+    // If messages are missing, the correct words and entries are unknown.
     if !is_old && walked.gaps.is_empty() {
         words::check(view, walked, asked.roll, findings)?;
         index::check(view, walked, findings)?;
     }
-    // Documents may have come since, as of a Java writer whose clock is late.
+    // Documents may have been appended since, as by a Java writer whose clock lags.
     walked.advance(view, u64::MAX)?;
     let (path, position) = (view.path(), walked.position);
     match walked.ending {

@@ -1,4 +1,4 @@
-//! Documents that no word, entry or earlier document leads to, found by looking at every place where
+//! Documents that no word, entry or earlier document leads to, found by trying every offset where
 //! one may begin.
 
 use std::io;
@@ -8,7 +8,7 @@ use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::os::files;
 use crate::{Error, Result};
 
-/// The first place after a position from which two documents follow one another.
+/// The first position after another at which two consecutive documents begin.
 pub fn next_documents(view: &mut View, after: u64) -> Result<Option<u64>> {
     let from = (after + HEADER_LEN).next_multiple_of(ALIGNMENT);
     let len = view.file().window.refresh_len()?;
@@ -21,7 +21,7 @@ pub fn next_documents(view: &mut View, after: u64) -> Result<Option<u64>> {
                 Ok(true) => found = Some(place),
                 Err(error) => failed = Some(error),
             }
-            return Err(io::ErrorKind::Interrupted.into()); // that is enough
+            return Err(io::ErrorKind::Interrupted.into()); // stops at the first one found
         }
         Ok(())
     });
@@ -32,7 +32,7 @@ pub fn next_documents(view: &mut View, after: u64) -> Result<Option<u64>> {
     }
 }
 
-/// Where in a page a document may begin that ends inside the file.
+/// The positions in a page at which a document that ends inside the file may begin.
 fn places(at: u64, page: &[u8], len: u64) -> impl Iterator<Item = u64> {
     let first = at.next_multiple_of(ALIGNMENT);
     let skipped = usize::try_from(first - at).unwrap_or(usize::MAX).min(page.len());

@@ -1,4 +1,4 @@
-//! The table: its keys, its locks, the listing, and the positions of named tailers.
+//! Checks the table: its keys, its locks, the listing, and the positions of named tailers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::finding::{Finding, Kind};
 
-/// Keys without which a queue does not work; others are added when they are needed.
+/// Keys that a queue needs; others are added when needed.
 const NEEDED: [&str; 4] =
     [table::HIGHEST_CYCLE, table::LOWEST_CYCLE, table::MOD_COUNT, table::WRITE_LOCK];
 
@@ -54,7 +54,7 @@ pub fn is_lock(key: &str) -> bool {
     key == table::WRITE_LOCK || key == table::APPEND_LOCK || is_tailers()
 }
 
-/// A lock whose holder is dead, and the same after that was found out.
+/// A finding for a lock whose holder is dead, if the word is unchanged after the check.
 fn stale(table: &TableStore, key: &str) -> Result<Option<Finding>> {
     let Some(position) = table.find(key)? else { return Ok(None) };
     let word = table.cells().load_acquire(position);
@@ -84,9 +84,9 @@ fn unfinished_restart(table: &TableStore) -> Option<Finding> {
     (from != NO_LOWEST).then(finding)
 }
 
-/// Checks the ends of the listing against the directory, and once more if they differ: somebody may
-/// be adding a file. One that was made ahead of its time need not be listed: `begun` is the last cycle
-/// before those.
+/// Checks the ends of the listing against the directory, and once more if they differ: a process
+/// may be adding a file. Files created ahead of their cycle need not be listed: `begun` is the last
+/// cycle before those.
 pub fn check_listing(
     names: Names<'_>,
     table: &TableStore,
@@ -115,7 +115,7 @@ fn listing_finding(
         return Ok(None); // the values of an empty queue differ between releases
     };
     let expected = (i64::from(*first), i64::from(*last));
-    // Java keeps what it had beyond the 32 bits that it uses.
+    // Java keeps the old upper bits beyond the 32 bits that it uses.
     let used = (low_bits(found.0), low_bits(found.1));
     let text = |(first, last)| format!("cycles {first} to {last}");
     let finding = || {
@@ -132,13 +132,13 @@ const fn low_bits(cycle: i64) -> i64 {
     cycle as i32 as i64
 }
 
-/// The named tailers, as they are before the files are walked through.
+/// The named tailers, read before the files are walked.
 #[must_use]
 pub fn tailers(table: &TableStore) -> Vec<(String, i64)> {
     table::named_tailers(&table.entries().unwrap_or_default())
 }
 
-/// Checks where named tailers are against the messages that each cycle has.
+/// Checks the positions of named tailers against the messages of each cycle.
 #[must_use]
 pub fn check_tailers(
     file: &Path,

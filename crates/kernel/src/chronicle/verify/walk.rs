@@ -1,4 +1,4 @@
-//! The documents of a roll file, one after the other, and over what cannot be read to the next
+//! Walks the documents of a roll file in order; from an unreadable part it skips to the next
 //! message that the index reaches.
 
 use super::scan;
@@ -19,7 +19,7 @@ const MOST_TRIES: usize = 64;
 /// Retry limit while a file keeps growing during the search for gaps; then none is reported.
 const MOST_ROUNDS: usize = 16;
 
-/// What follows the last document.
+/// The slot after the last document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// A header that is not complete, mostly 0.
@@ -30,8 +30,8 @@ pub enum Ending {
     Broken(String),
 }
 
-/// Messages that cannot be read, and the first one after them that the index reaches; None where
-/// that could not be found out.
+/// Unreadable messages, and the first one after them that the index reaches; None if that could not
+/// be determined.
 #[derive(Clone, Debug)]
 pub struct Gap {
     pub from: u64,
@@ -40,18 +40,18 @@ pub struct Gap {
     pub to: Option<Known>,
 }
 
-/// What is not encrypted in a file of an encrypted queue.
+/// Unencrypted documents in a file of an encrypted queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain {
     pub messages: u64,
     /// Metadata documents, without those that belong to the file.
     pub metadata: u64,
-    /// Where the first of them is, with the sequence of the message that it is, or that follows.
+    /// The position of the first one, with its sequence or, for metadata, that of the next message.
     pub first: Option<Known>,
 }
 
 impl Plain {
-    /// Counts a document whose message, or whose next message, has this sequence.
+    /// Counts a document with this sequence; for metadata, that of the next message.
     fn look_at(&mut self, view: &mut View, document: &Document, sequence: u64) -> Result<()> {
         let is_encrypted = if document.is_metadata {
             let at = document.position + HEADER_LEN;
@@ -71,7 +71,7 @@ impl Plain {
     }
 }
 
-/// What was walked over.
+/// The result of a walk.
 pub struct Walked {
     /// Where the documents end.
     pub position: u64,
@@ -81,19 +81,19 @@ pub struct Walked {
     pub messages: u64,
     /// The sequence of the next message.
     pub next_sequence: u64,
-    /// Positions of the messages that are due for an index entry; 0 where one is in a gap.
+    /// Positions of the messages that are due for an index entry; 0 for one in a gap.
     pub due: Vec<u64>,
     /// Positions of the index arrays.
     pub arrays: Vec<u64>,
     pub gaps: Vec<Gap>,
-    /// The document after the end whose only fault is that it is not marked as complete: its header,
-    /// and the word that belongs there.
+    /// The document after the end whose only fault is that it is not marked as complete: its
+    /// position, and the correct header word.
     pub unmarked: Option<(u64, u32)>,
-    /// What is not encrypted; None in a queue that is not.
+    /// Unencrypted documents; None if the queue is not encrypted.
     pub plain: Option<Plain>,
-    /// `writePosition` before the walk: what it names was visible by then.
+    /// `writePosition` before the walk: its message was visible by then.
     pub write_position: u64,
-    /// The document in whose middle that lies.
+    /// The document that `write_position` lies inside of, if any.
     over: Option<Known>,
     /// `lastIndex` before the walk.
     pub last_index: u64,
@@ -101,8 +101,7 @@ pub struct Walked {
 }
 
 impl Walked {
-    /// Walks through a file, and looks at signals on the way; with `plain`, what is not encrypted is
-    /// counted.
+    /// Walks through a file, checking for signals; with `plain`, counts unencrypted documents.
     pub fn through(
         view: &mut View,
         plain: Option<Plain>,
@@ -158,7 +157,7 @@ impl Walked {
         Ok(walked)
     }
 
-    /// Walks on until after `limit`, or to the end: over what was appended since.
+    /// Continues the walk until after `limit`, or to the end, over documents appended since.
     pub fn advance(&mut self, view: &mut View, limit: u64) -> Result<()> {
         self.walk(view, limit, || Ok(()))
     }
@@ -167,7 +166,7 @@ impl Walked {
         self.walk(view, limit, || signals.check())
     }
 
-    /// Walks on, and calls `pause` every so often.
+    /// Continues the walk, calling `pause` periodically.
     fn walk(
         &mut self,
         view: &mut View,
@@ -193,8 +192,8 @@ impl Walked {
         Ok(())
     }
 
-    /// Whether documents came since the last step: then the index was read after the end was met, and
-    /// names messages that a writer appended meanwhile.
+    /// Continues the walk; returns whether documents were appended since: the index, read after the
+    /// end was met, may then have entries for these.
     fn goes_on(&mut self, view: &mut View, signals: &mut Signals<'_>) -> Result<bool> {
         let before = self.position;
         self.go_on(view, u64::MAX, signals)?;
@@ -258,7 +257,7 @@ impl Walked {
         Ok(self.written_after(view)?.and_then(|to| gap(Some(to))))
     }
 
-    /// The message that `writePosition` names after the end.
+    /// The message after the end that `writePosition` points to.
     fn written_after(&self, view: &mut View) -> Result<Option<Known>> {
         if self.write_position <= self.position {
             return Ok(None);
@@ -267,7 +266,8 @@ impl Walked {
         Ok(known.filter(|known| known.sequence >= self.next_sequence))
     }
 
-    /// The message that `writePosition` names, if there is one and the sequence word belongs to it.
+    /// The message that `writePosition` points to, if there is one and the sequence word belongs to
+    /// it.
     fn written(&self, view: &mut View) -> Result<Option<Known>> {
         let (layout, shape, named) =
             (view.file().layout.clone(), view.file().shape, self.write_position);
@@ -276,7 +276,7 @@ impl Walked {
         Ok(view.is_message(position)?.then_some(Known { position, sequence }))
     }
 
-    /// Documents after an end that is damaged: nothing leads to them, and they may be messages.
+    /// Documents after a damaged end: nothing points to them, and they may be messages.
     fn left_behind(&self, view: &mut View) -> Result<Option<Gap>> {
         let is_damaged = matches!(self.ending, Ending::Broken(_))
             || (self.ending == Ending::Waiting(0) && self.write_position >= self.position);
@@ -292,8 +292,8 @@ impl Walked {
         }))
     }
 
-    /// The last message lies in the middle of what the walk took for one document, so that the
-    /// header of that one was damaged.
+    /// The gap if the last message lies inside a document of the walk, whose header must therefore
+    /// be damaged.
     fn stepped_over(&self, view: &mut View) -> Result<Option<Gap>> {
         let Some(over) = self.over else { return Ok(None) };
         let to = self.written(view)?.filter(|to| to.sequence >= over.sequence);
@@ -306,8 +306,8 @@ impl Walked {
         Ok(to.map(gap))
     }
 
-    /// The header at the end without its mark of not being complete, if the documents after it lead
-    /// to a later message by the number that this has.
+    /// The header at the end without its not-complete bit, if the documents after it then lead to a
+    /// later message with the right sequence.
     fn unmarked(&self, view: &mut View, to: Option<Known>) -> Result<Option<(u64, u32)>> {
         let (Ending::Waiting(word), Some(to)) = (&self.ending, to) else { return Ok(None) };
         let word = word & !NOT_COMPLETE;
@@ -329,8 +329,8 @@ impl Walked {
         Ok((walk.at == to).then_some((self.position, word)))
     }
 
-    /// The first message that readers find by another number than the walk gives it: a header before
-    /// it was damaged so that messages are taken for one, or one for several.
+    /// The gap before the first message whose sequence in the index differs from the walk's: a
+    /// damaged header merged several messages into one, or split one.
     fn miscounted(&self, view: &mut View) -> Result<Option<Gap>> {
         let spacing = u64::from(view.file().shape.index_spacing);
         let due = |entry: &Known| {
@@ -355,14 +355,14 @@ impl Walked {
         Ok(None)
     }
 
-    /// The entries for later messages that name a position after the end, in their order.
+    /// The entries for later messages that point past the end, in order.
     fn entries_after(&self, view: &mut View) -> Result<Vec<Known>> {
         let spacing = u64::from(view.file().shape.index_spacing);
         let first = self.next_sequence.next_multiple_of(spacing);
         Self::entries(view, first, |position| position > self.position)
     }
 
-    /// The entries from a sequence on whose positions are `wanted`, in their order.
+    /// The entries from a sequence on whose positions are `wanted`, in order.
     fn entries(view: &mut View, first: u64, wanted: impl Fn(u64) -> bool) -> Result<Vec<Known>> {
         let shape = view.file().shape;
         let count = u64::from(shape.index_count);
@@ -391,7 +391,7 @@ impl Walked {
 }
 
 impl Ending {
-    /// What was found there, for a finding.
+    /// The text of a finding.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

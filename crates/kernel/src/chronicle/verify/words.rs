@@ -1,4 +1,4 @@
-//! The words of a roll file that say where its last message is.
+//! Checks the words of a roll file that locate its last message.
 
 use super::walk::Walked;
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::chronicle::protocol::roll_file::{Known, View};
 use crate::finding::{Finding, Kind};
 
 /// Checks `writePosition`, the sequence word and `lastIndex`. A writer may be between two of its
-/// stores: findings count once they are the same after its lock was seen free.
+/// stores: a finding counts only if it is unchanged after the lock was seen free.
 pub fn check(
     view: &mut View,
     walked: &mut Walked,
@@ -30,7 +30,7 @@ pub fn check(
     check_last_index(view, walked, findings)
 }
 
-/// Whether there is no message: `writePosition` is 0, or names the upper index array.
+/// Whether there is no message: `writePosition` is 0, or points to the upper index array.
 fn is_before_first(view: &mut View, walked: &Walked, position: u64) -> Result<bool> {
     let index2index = view.word(view.file().layout.index2index)?;
     Ok(walked.last.is_none() && (position == 0 || position == index2index))
@@ -45,7 +45,7 @@ fn check_sequence_word(
 ) -> Result<()> {
     let word = view.word(at)?;
     let expected = view.file().shape.sequence_word(last.position, last.sequence);
-    // A Java process that made the file counts with the bits of the roll cycle.
+    // A Java process that created the file uses the sequence bits of the roll cycle.
     let by_creator = last.position.wrapping_shl(roll.shift()).wrapping_add(last.sequence);
     if word != expected && word != by_creator {
         let (found, expected) = (format!("{word:#x}"), format!("{expected:#x}"));
@@ -54,7 +54,7 @@ fn check_sequence_word(
     Ok(())
 }
 
-/// `lastIndex` may have been raised since the walk, and never was above what it counted.
+/// `lastIndex` may have been raised since the walk, but was never above its count.
 fn check_last_index(view: &mut View, walked: &Walked, findings: &mut Vec<Finding>) -> Result<()> {
     let at = view.file().layout.last_index;
     if at == 0 {

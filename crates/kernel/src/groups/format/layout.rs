@@ -22,7 +22,7 @@ pub const RETIRED_AT: u64 = 48;
 pub const KNOWN_AT: u64 = 56;
 /// The number of the newest claim, and a count of changes.
 const FRONTIER_AT: u64 = 64;
-/// Nonzero while a sink keeps the file for its source: nobody joins.
+/// Nonzero while a sink keeps the file for its source: no member may join.
 pub const KEPT_AT: u64 = 72;
 /// One more than the highest claim number ever used.
 const HIGH_AT: u64 = 128;
@@ -121,7 +121,7 @@ impl Layout {
         self.state(claim) + 16
     }
 
-    /// The index after a claim's last message, where the next claim goes on.
+    /// The index after a claim's last message, where the next claim starts.
     #[must_use]
     pub const fn next(&self, claim: u32) -> u64 {
         self.state(claim) + 24

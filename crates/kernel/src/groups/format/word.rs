@@ -19,7 +19,7 @@ const COUNTS_MASK: u64 = (1 << (COUNTS_PER_WORD * COUNT_BITS)) - 1;
 
 /// The bits of a time, or of another value, in a word that belongs to one ownership.
 const STAMP_BITS: u32 = 43;
-/// Centuries after boot, and after 1970.
+/// The latest time, about 278 years after boot or after 1970.
 const LATEST_MS: u64 = (1 << STAMP_BITS) - 1;
 const SLOT_BITS: u32 = 24;
 const NO_CLAIM: u64 = (1 << SLOT_BITS) - 1;
@@ -112,11 +112,11 @@ impl Word {
         matches!(self.state, State::PreparedToHold | State::PreparedToOffer)
     }
 
-    /// What a prepared claim becomes once it is linked.
+    /// The state of a prepared claim once it is linked.
     #[must_use]
     pub const fn linked(self) -> Self {
         match self.state {
-            _ if self.pending == 0 => self.freed(), // it moved the frontier alone
+            _ if self.pending == 0 => self.freed(), // it only moved the frontier
             State::PreparedToHold => Self { state: State::Held, ..self },
             State::PreparedToOffer => Self { state: State::Offered, owner: 0, ..self },
             _ => self,
@@ -161,7 +161,7 @@ pub enum Cause {
     Died,
     /// The owner left the group.
     Closed,
-    /// Somebody else took them from the owner.
+    /// They were taken from the owner from outside.
     Released,
 }
 
@@ -177,7 +177,7 @@ impl Cause {
         Self::ALL.get(place).copied().unwrap_or(Self::Unknown)
     }
 
-    /// How users read it; None if it is unknown.
+    /// The name shown to users; None if it is unknown.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! A new claim starts where the newest one ends. A member
 //! 1. prepares a free claim: the state names the owner that fills it in;
-//! 2. stores its range and its deadline, which nobody else reads yet;
+//! 2. stores its range and its deadline, which no other member reads yet;
 //! 3. completes the newest claim if that one's owner has not reached step 5;
 //! 4. links its own as the newest, by compare-and-swap of the one word that names it. If another
 //!    member was faster it starts over with the messages after that claim;
@@ -46,7 +46,7 @@ pub struct Range {
     pub count: u32,
     /// The index after the last message.
     pub next: u64,
-    /// The hash of the key, of a range of one message.
+    /// The hash of the message's key, if the range has one message.
     pub key: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct Seen {
     pub first: u64,
     pub next: u64,
     pub key: u64,
-    /// Whether its messages belong to it: true unless it is only prepared.
+    /// Whether it owns its messages: true unless it is only prepared.
     pub is_linked: bool,
 }
 
@@ -97,7 +97,7 @@ pub enum NotClaimed {
     Moved,
     /// All claims are in use.
     Full,
-    /// The side file holds what no member stores.
+    /// The side file has content that no member stores.
     Damaged,
 }
 
@@ -334,7 +334,7 @@ impl<'a> Claims<'a> {
         }
         self.stamp(self.layout.deadline(number), number, word, lease.deadline_ms);
         self.stamp(self.layout.since(number), number, word, lease.since_ms);
-        // From here on it is this member's, and its range is fixed. If the slot was reused and the
+        // From here on this member owns it, and its range is fixed. If the slot was reused and the
         // state happens to be the same, the range differs from the one that was seen.
         let first = self.cells.load_acquire(self.layout.first(number));
         if first != seen.first {
@@ -406,9 +406,9 @@ impl<'a> Claims<'a> {
 
     /// Changes the state of a claim that `owner` holds; returns the previous state.
     ///
-    /// The owner makes one call at a time, and nobody else can claim in its name. So between the
-    /// check of the first message and the compare-and-swap, the owner may lose the slot, but cannot
-    /// hold it again for another claim.
+    /// The owner makes one call at a time, and no other process can act as this owner. So between
+    /// the check of the first message and the compare-and-swap, the owner may lose the slot, but
+    /// cannot hold it again for another claim.
     pub(super) fn change(
         &self,
         key: &ClaimKey,

@@ -1,9 +1,9 @@
 //! Side files: opened and checked, created, and replaced.
 //!
-//! A side file gets its name once it is complete, so nobody sees a partial one. A file that is
+//! A side file gets its name once it is complete, so no process sees a partial one. A file that is
 //! damaged, or whose group is to start elsewhere, is replaced under the change lock, a byte of the
-//! file itself: 1. it is marked, so that nobody joins it any more; 2. the new one is renamed into
-//! its place. Members of the old one notice the mark and have to open the group again.
+//! file itself: 1. it is marked, so that no member joins it any more; 2. the new one is renamed
+//! into its place. Members of the old one notice the mark and have to open the group again.
 
 use std::fs::File;
 use std::io;
@@ -126,7 +126,7 @@ fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), Strin
         let is_empty = seen.word.pending == 0 && !seen.word.is_prepared();
         let end = count.checked_mul(step).and_then(|length| seen.first.checked_add(length));
         let has_all = end.is_some_and(|end| end <= seen.next);
-        // What a claim had after the frontier was cut from it once those messages were lost.
+        // Messages of a claim after the frontier were cut from it when they were lost.
         let is_after = end.is_none_or(|end| end > frontier.next);
         if !has_all || is_empty || is_after {
             let (first, next, end) = (seen.first, seen.next, frontier.next);
@@ -148,7 +148,7 @@ pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
     named.map(drop).map_err(|e| Error::io("cannot make", path, e))
 }
 
-/// The lock around every change of what a side file's name stands for.
+/// The lock held around every creation, replacement and removal of a side file.
 fn change_lock<'a>(
     path: &Path,
     file: &'a LockedFile,
@@ -162,7 +162,7 @@ fn change_lock<'a>(
 pub enum Replace {
     /// If it is damaged.
     Damaged,
-    /// If nobody uses it.
+    /// If no member uses it.
     Unused,
 }
 
@@ -170,13 +170,13 @@ pub enum Replace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced {
     Done,
-    /// Somebody else replaced it, or it is not damaged.
+    /// Another process replaced it, or it is not damaged.
     NotNeeded,
     /// Members use it.
     InUse,
 }
 
-/// Puts a new side file in the place of the one at `path`.
+/// Replaces the side file at `path` by a new one.
 pub fn replace(
     path: &Path,
     shape: Shape,
@@ -187,10 +187,10 @@ pub fn replace(
     replace_with(path, &[(0, header(shape))], file_mode, why, signals)
 }
 
-/// Bytes of a side file, and their position. What is not given is 0.
+/// Bytes of a side file, and their position. Bytes that no part covers are 0.
 pub type Part = (u64, Vec<u8>);
 
-/// As [`replace`], with more than a header.
+/// Like [`replace`], with more content than a header.
 pub fn replace_with(
     path: &Path,
     parts: &[Part],
@@ -228,8 +228,9 @@ fn put_in_place(path: &Path, parts: &[Part], file_mode: u32) -> Result<Replaced>
     Ok(Replaced::Done)
 }
 
-/// Replaces a side file by what is made of it once members can do nothing more: all that was
-/// reported to them is in it. If nothing is made, or that fails, they go on.
+/// Replaces a side file by one made from it after its members were stopped, so that it has every
+/// change whose success was reported to them. If `make` returns nothing or fails, the members
+/// continue.
 pub fn replace_by(
     path: &Path,
     file_mode: u32,
@@ -252,7 +253,7 @@ pub fn replace_by(
     replaced
 }
 
-/// Removes a side file that nobody uses; whether there was one.
+/// Removes a side file that no member uses; None if there was none.
 pub fn remove(path: &Path, signals: Signals<'_>) -> Result<Option<Replaced>> {
     let Some(old) = LockedFile::open_existing(path)? else {
         return Ok(None);
@@ -272,8 +273,8 @@ pub fn remove(path: &Path, signals: Signals<'_>) -> Result<Option<Replaced>> {
 /// Marks a file unless members use it.
 fn mark_unused(path: &Path, file: &File) -> Result<bool> {
     let is_in_use = || Ok::<_, Error>(!liveness::members(path, file)?.is_empty());
-    // Members of a marked file fail. It is not marked while it has members, unless they join right
-    // now.
+    // Members of a marked file fail. A file with members is not marked, unless a member joins at
+    // this moment.
     if is_in_use()? {
         return Ok(false);
     }
@@ -299,14 +300,17 @@ fn is_damaged(path: &Path) -> Result<bool> {
     Ok(matches!(open(path, true)?, Found::Damaged(_)))
 }
 
-/// Step 1: marks a file that is about to be replaced. A file too short for the mark has no members.
+/// Step 1: marks a file that is about to be replaced. A file too short to hold the mark has no
+/// members.
 fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
     let failed = |e| Error::io("cannot write", path, e);
     let len = fault::call!("file.stat", file.metadata()).map_err(failed)?.len();
     if len >= FILE_LEN {
         let write = || file.write_all_at(&value.to_le_bytes(), layout::RETIRED_AT);
         fault::call!("group.file.write", write()).map_err(failed)?;
-        fence(Ordering::SeqCst); // M1: members look at the mark after each change (`member.rs`)
+        // SYNC POINT M1, with M2 in `member.rs`: either a member sees this mark after its change,
+        // or the replacement sees the change.
+        fence(Ordering::SeqCst);
         step!("group.retired.store").made();
     }
     Ok(())
@@ -333,7 +337,7 @@ pub fn is_kept(cells: &Cells) -> bool {
     cells.load_acquire(layout::KEPT_AT) != 0
 }
 
-/// A complete side file, without its name.
+/// Creates a complete side file that has no name yet.
 fn make_whole(path: &Path, parts: &[Part], file_mode: u32) -> Result<NewFile> {
     let failed = |e| Error::io("cannot make", path, e);
     let (new, file) = NewFile::create(path, file_mode)?;

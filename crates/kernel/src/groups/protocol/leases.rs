@@ -8,7 +8,7 @@ use super::claims::{COUNTS, ClaimKey, Claims, Seen, words_of};
 use crate::groups::format::word::{self, Cause, MESSAGES, State, Word};
 use crate::probe::fault::step;
 
-/// From when until when an owner has the messages of a claim.
+/// The period for which an owner holds a claim's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
     /// In epoch milliseconds.
@@ -21,17 +21,18 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     pub cause: Cause,
-    /// Nobody may take it before this time, in epoch milliseconds; 0: at once.
+    /// No member may take it before this time, in epoch milliseconds; 0: at once.
     pub available_ms: u64,
     /// Whether its messages are then delivered one at a time.
     pub singly: bool,
 }
 
 impl Claims<'_> {
-    /// Stores a value for the ownership that `word` stands for, unless that has ended.
+    /// Stores a value for the ownership of `word`, unless that has ended.
     ///
-    /// The member that ends it changes the state first, and such words afterwards. So if the word at `at`
-    /// is unchanged since before the state was checked, it is older than any later ownership.
+    /// The member that ends it changes the state first, and such words afterwards. So if the word
+    /// at `at` is unchanged since before the state was checked, it is older than any later
+    /// ownership.
     pub(super) fn stamp(&self, at: u64, number: u32, word: Word, value: u64) {
         self.stamp_for(at, number, word, word.stamped(value));
     }
@@ -82,7 +83,8 @@ impl Claims<'_> {
         let word = old.owned(owner, State::Held);
         let at = self.layout.deadline(key.slot);
         loop {
-            // Looked at again if another process extends the lease meanwhile: that is kept.
+            // Loaded again if another process extends the lease meanwhile, so that its extension is
+            // kept.
             let found = self.cells.load_acquire(at);
             let former_ms = old.stamp_of(found).or_else(|| word.stamp_of(found)).unwrap_or(0);
             let stamped = word.stamped(deadline_ms.max(former_ms));
@@ -94,7 +96,7 @@ impl Claims<'_> {
         }
     }
 
-    /// Lengthens the lease of a claim for its owner, who does not know. None if the claim has
+    /// Lengthens the lease of a claim from outside, without its owner. None if the claim has
     /// changed since it was seen; false if a member may have seen its deadline pass.
     #[must_use]
     pub fn extend_for_owner(
@@ -129,7 +131,7 @@ impl Claims<'_> {
         if let Some(deadline) = seen.word.stamp_of(found) {
             return deadline <= now_ms;
         }
-        // Its owner renews it right now: what it had is kept.
+        // Its owner is just renewing it: keep the former deadline if later.
         let former_ms = seen.word.renewed_from().stamp_of(found).unwrap_or(0);
         let deadline = seen.word.stamped(deadline_ms.max(former_ms));
         let _ = self.cells.swap_acq_rel(at, found, deadline, step!("group.deadline.cas"));

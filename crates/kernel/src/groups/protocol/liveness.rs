@@ -36,7 +36,7 @@ pub fn join(
     Ok(None)
 }
 
-/// Whether somebody holds a member's byte. `file` must hold none itself.
+/// Whether a process holds a member's byte. `file` must hold none itself.
 pub fn is_alive(path: &Path, file: &File, member: u16) -> Result<bool> {
     range_lock::is_held_elsewhere(file, byte(member))
         .map_err(|e| Error::io("cannot look at the lock of a member", path, e))

@@ -21,7 +21,7 @@ pub struct Tail {
     pub hash: u64,
 }
 
-/// How much of a message counts.
+/// How many bytes of a message are hashed.
 const HASHED: usize = 4096;
 
 /// The hash of a message: of its length and its first bytes.

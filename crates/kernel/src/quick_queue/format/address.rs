@@ -1,6 +1,6 @@
 //! Addresses of data and index: `page * page_bytes + position`, and the pages they lie in.
 
-/// Pages an address can name: the number of a page is a signed 32-bit integer in Java.
+/// The number of addressable pages: page numbers are signed 32-bit integers in Java.
 const PAGES: u64 = 1 << 31;
 
 /// How long each page file is: a power of two.
@@ -28,7 +28,7 @@ impl PageSize {
     /// The largest power of two that Java maps at once.
     pub const LARGEST: Self = Self { shift: 30 };
 
-    /// Pages of `bytes`; None if that is no power of two between the smallest and the largest.
+    /// Pages of `bytes`; None if that is not a power of two between the smallest and the largest.
     #[must_use]
     pub const fn new(bytes: u64) -> Option<Self> {
         let is_valid = bytes.is_power_of_two()

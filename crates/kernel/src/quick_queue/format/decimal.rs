@@ -40,8 +40,8 @@ impl<'a> Decimal<'a> {
         Ok(())
     }
 
-    /// Takes one from `fields`. With `legacy` the second form has no length and ends with the
-    /// message: the original's writer leaves it out, and its reader cannot read that.
+    /// Reads one from `fields`. With `legacy` the second form has no length and ends with the
+    /// message: the original's writer omits the length, and its own reader cannot read that.
     pub fn unpack(fields: &mut Fields<'a>, legacy: bool) -> Result<Self> {
         let position = fields.position();
         let (scale, unscaled) = match fields.take::<1>(FIELD)? {
@@ -81,8 +81,8 @@ fn unscaled<'a>(fields: &mut Fields<'a>, length: i64) -> Result<&'a [u8]> {
     }
 }
 
-/// Two's complement, the lowest byte first, as a big integer is stored: the highest byte first, no
-/// byte more than it takes.
+/// Converts two's complement with the lowest byte first to the stored form of a big integer: the
+/// highest byte first, and no redundant bytes.
 #[must_use]
 pub fn shortest(little_endian: &[u8]) -> Vec<u8> {
     let mut bytes: Vec<u8> = little_endian.iter().rev().copied().collect();
@@ -96,7 +96,7 @@ pub fn shortest(little_endian: &[u8]) -> Vec<u8> {
     if bytes.is_empty() { vec![0] } else { bytes }
 }
 
-/// The value of an integer of at most 16 bytes.
+/// The value of an integer; None if it has more than 16 bytes.
 #[must_use]
 pub fn small(unscaled: &[u8]) -> Option<i128> {
     let sign = if unscaled.first()? & 0x80 == 0 { 0 } else { 0xFF };

@@ -22,21 +22,21 @@ const COMPLETE: u8 = 0x7F;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(u64);
 
-/// How far an entry is.
+/// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The entry is unclaimed.
     Free,
-    /// A producer has claimed the entry, and not completed it.
+    /// A producer has claimed the entry but not completed it.
     Claimed,
-    /// The entry leads to a message.
+    /// The entry points to a message.
     Complete,
     /// The last byte is not one that a writer stores.
     Unknown,
 }
 
 impl Stamp {
-    /// Of an entry that nobody has.
+    /// The stamp of an unclaimed entry.
     pub const FREE: Self = Self(0);
 
     /// The stamp in a word.
@@ -69,7 +69,7 @@ impl Stamp {
         Self(self.0 | (COMPLETE as u64) << 56)
     }
 
-    /// Length of the message, of hostile files above [`MESSAGE_MAX`].
+    /// Length of the message; may exceed [`MESSAGE_MAX`] in hostile files.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // its lower half
     pub const fn length(self) -> u32 {
@@ -83,7 +83,7 @@ impl Stamp {
         (self.0 >> 32) as u32 & 0xFF_FFFF
     }
 
-    /// How far the entry is.
+    /// The state of the entry.
     #[must_use]
     pub const fn state(self) -> State {
         match (self.0, (self.0 >> 56) as u8) {

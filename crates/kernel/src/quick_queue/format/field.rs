@@ -1,7 +1,7 @@
-//! What goes wrong with the fields of a message: it is not self-describing, so a reader must know
-//! their order.
+//! Errors in the fields of a message: messages are not self-describing, so a reader must know the
+//! order of fields.
 
-/// A field cannot be packed, or not be unpacked.
+/// Why a field cannot be packed or unpacked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // each variant's text says it
 pub enum FieldError {
@@ -24,5 +24,5 @@ pub enum FieldError {
     TooLong { field: &'static str, length: usize, limit: u32 },
 }
 
-/// Shorthand.
+/// The result of packing or unpacking a field.
 pub type Result<T> = std::result::Result<T, FieldError>;

@@ -2,18 +2,18 @@
 
 use super::producer::Producer;
 
-/// Of data pages.
+/// Suffix of data pages.
 pub const DATA: &str = "qd";
-/// Of index pages where one process writes.
+/// Suffix of index pages of a single writer.
 pub const SINGLE_INDEX: &str = "qx";
-/// Of index pages that named producers share.
+/// Suffix of index pages that named producers share.
 pub const SHARED_INDEX: &str = "qmx";
-/// Of producers' profiles.
+/// Suffix of producers' profiles.
 pub const PROFILE: &str = "qm";
 /// Marks the directory as a Quick-Queue; writers lock it. Java ignores it.
 pub const LOCK: &str = "quick-queue.lock";
 
-/// What a name in the queue's directory stands for.
+/// The kind of a file in the queue's directory, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// A data page of the single writer.
@@ -28,7 +28,7 @@ pub enum Name {
     Lock,
 }
 
-/// What a file name stands for; None for others.
+/// Parses a file name; None for foreign files.
 #[must_use]
 pub fn parse(name: &str) -> Option<Name> {
     if name == LOCK {
@@ -44,7 +44,7 @@ pub fn parse(name: &str) -> Option<Name> {
     }
 }
 
-/// The number of a page as it stands in a file name.
+/// The number of a page in a file name.
 fn page(stem: &str) -> Option<u32> {
     let page: u32 = stem.parse().ok().filter(|page| *page < 1 << 31)?;
     (page.to_string() == stem).then_some(page)

@@ -1,4 +1,5 @@
-//! Where is it? Addresses, index entries, profiles, the fields of a message. Pure.
+//! Where every byte is: addresses, index entries, profiles, the fields of a message. Pure
+//! arithmetic, no I/O.
 
 pub mod address;
 pub mod decimal;

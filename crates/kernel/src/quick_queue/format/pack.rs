@@ -29,7 +29,7 @@ pub fn unicode(out: &mut Out, units: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Appends a length and bytes: what the original's reader takes for an array or a big integer.
+/// Appends a length and bytes, which the original's reader accepts as an array or a big integer.
 pub fn counted(out: &mut Out, field: &'static str, bytes: &[u8]) -> Result<()> {
     out.extend_from_slice(&length_of(field, bytes)?.to_le_bytes());
     out.extend_from_slice(bytes);

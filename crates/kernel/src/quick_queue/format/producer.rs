@@ -14,15 +14,15 @@ impl Producer {
         name.iter().all(u8::is_ascii_alphanumeric).then_some(Self(name))
     }
 
-    /// The name in an index entry. Java's pattern `[0-9A-z]+` also takes the six characters between
-    /// `Z` and `a`; no name it takes leaves the queue's directory.
+    /// The name in an index entry. Java's pattern `[0-9A-z]+` also accepts the six characters
+    /// between `Z` and `a`; no accepted name leads out of the queue's directory.
     #[must_use]
     pub fn from_bits(bits: u32) -> Option<Self> {
         let [last, middle, first, _] = bits.to_le_bytes();
         Self::stored([first, middle, last])
     }
 
-    /// The name of a profile or directory, as Java takes it.
+    /// The producer of a profile's or directory's name, as Java accepts it.
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         Self::stored(name.as_bytes().try_into().ok()?)

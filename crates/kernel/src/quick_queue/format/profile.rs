@@ -16,7 +16,7 @@ pub const LAST: u64 = 16;
 /// Where the index of the entry to be claimed is.
 pub const ATTEMPT: u64 = 24;
 
-/// What a profile says.
+/// The content of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The two ends, in the order of the file.
@@ -28,7 +28,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads a profile; what is missing of a short one is 0.
+    /// Reads a profile; the missing part of a short one is 0.
     #[must_use]
     pub fn read(bytes: &[u8; PROFILE_LEN]) -> Self {
         let (words, _) = bytes.as_chunks::<8>();
@@ -53,7 +53,7 @@ impl Profile {
         self.ends[0].max(self.ends[1])
     }
 
-    /// The end before that: where its last message begins.
+    /// The lesser of the two ends: where its last message begins.
     #[must_use]
     pub fn previous_end(&self) -> u64 {
         self.ends[0].min(self.ends[1])

@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
         self.position
     }
 
-    /// Bytes that are left.
+    /// The number of remaining bytes.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.message.len() - self.position
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Ok(bytes)
     }
 
-    /// Bytes after their length.
+    /// Bytes preceded by their length.
     pub fn counted(&mut self, field: &'static str) -> Result<&'a [u8]> {
         let mut ahead = *self;
         let length = i32::from_le_bytes(ahead.take(field)?);

@@ -1,4 +1,4 @@
-//! What a directory holds: which form of queue, of which page size, with which pages.
+//! The content of a queue's directory: its form, its page size and its pages.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub enum Form {
     Shared,
 }
 
-/// What is known of a queue once its first page exists.
+/// The layout of a queue, known once its first page exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// How it is written.
@@ -43,9 +43,9 @@ pub struct Listing {
     single: Option<Span>,
     shared: Option<Span>,
     producers: Vec<Producer>,
-    /// The directory is marked as a Quick-Queue.
+    /// Whether the directory is marked as a Quick-Queue.
     pub is_marked: bool,
-    /// A file of another format.
+    /// A file of another format, if there is one.
     pub foreign: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Nothing but the pages of an index.
+    /// A listing of only the pages of an index.
     #[must_use]
     pub fn of_index(form: Form, pages: Span) -> Self {
         match form {
@@ -93,7 +93,7 @@ impl Listing {
         self.shared.is_some() || !self.producers.is_empty()
     }
 
-    /// The form of the queue; None while it has no pages. An error where there are files of both.
+    /// The form of the queue; None while it has no pages. An error if there are files of both.
     pub fn form(&self, dir: &Path) -> Result<Option<Form>> {
         match (self.is_single(), self.is_shared()) {
             (true, true) => Err(Error::NotAQuickQueue {
@@ -170,7 +170,7 @@ impl Listing {
     }
 }
 
-/// What the names in a directory of page files stand for; nothing if there is no directory.
+/// The parsed names in a directory of page files; none if the directory is missing.
 pub fn names_in(dir: &Path) -> Result<Vec<Name>> {
     let failed = |e| Error::io("cannot list", dir, e);
     let mut found = Vec::new();

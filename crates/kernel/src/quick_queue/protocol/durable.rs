@@ -1,4 +1,4 @@
-//! What a sync covers: all that is in the queue when it begins, by any writer.
+//! Which messages a sync covers: all that are in the queue when it begins, by any writer.
 //!
 //! Readers stop at an entry that is missing, and deliver what a complete entry names. So a message
 //! is durable only together with the entries before it, and with their messages. First the data is
@@ -22,7 +22,8 @@ pub struct Durable {
     layout: Layout,
     index: Synced,
     data: HashMap<Option<Producer>, Synced>,
-    /// The system drops what it could not write, and reports that once.
+    /// Whether a sync has failed: the system drops pages it could not write, and reports that only
+    /// once.
     has_failed: bool,
 }
 
@@ -31,7 +32,7 @@ pub struct Durable {
 struct Synced(Option<u32>);
 
 impl Durable {
-    /// Of the queue at `dir`, of which nothing is known.
+    /// The state of the queue at `dir`, assuming that nothing is synced.
     #[must_use]
     pub fn new(dir: &Path, layout: Layout) -> Self {
         let (index, data) = (Synced::default(), HashMap::new());
@@ -74,7 +75,7 @@ impl Durable {
 
     fn sync_producer(&mut self, producer: Producer) -> Result<()> {
         let dir = self.dir.join(producer.as_str());
-        // A producer's profile is made first.
+        // A producer's profile is created before its directory.
         if dir.is_dir() {
             self.sync_data(Some(producer), Listing::of(&dir)?.data())?;
         }
@@ -94,7 +95,7 @@ impl Durable {
 }
 
 impl Synced {
-    /// Syncs pages from the highest one that was synced on; the highest one now.
+    /// Syncs pages from the highest one synced before; returns the highest one now.
     fn and_now(self, pages: &Pages, span: Option<Span>) -> Result<Option<u32>> {
         let Some(span) = span else { return Ok(self.0) };
         let from = self.0.map_or(span.lowest, |known| known.max(span.lowest));

@@ -1,4 +1,4 @@
-//! Where an index ends: its newest page is searched by halving, however long it is.
+//! Finds the end of an index, by a binary search of its newest page.
 
 use super::directory::{Form, Span};
 use super::entries::Entries;
@@ -6,8 +6,8 @@ use super::pages::Pages;
 use crate::Result;
 use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 
-/// The index of the first entry that is not taken. Pages without any are skipped from the
-/// newest down: their writer may have died before it used them.
+/// The index of the first free entry. Pages without taken entries are skipped, from the newest
+/// down: their writer may have died before it used them.
 pub fn end_of_index(
     pages: &Pages,
     span: Option<Span>,

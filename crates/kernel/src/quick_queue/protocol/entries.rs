@@ -42,8 +42,8 @@ impl<'a> Entries<'a> {
         Self { pages, window: None, block: Vec::new(), block_start: 0 }
     }
 
-    /// The entry at `index`; None if its page is missing. An entry once read may be given again as
-    /// it was then.
+    /// The entry at `index`; None if its page is missing. The entry may come from the block read
+    /// last, and so be outdated.
     pub fn get(&mut self, index: u64) -> Result<Option<Entry>> {
         let is_read = index >= self.block_start
             && index + ENTRY <= self.block_start + self.block.len() as u64;

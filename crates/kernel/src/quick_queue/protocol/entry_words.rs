@@ -5,7 +5,7 @@ use crate::memory::{Cells, Observed};
 use crate::probe::fault::step;
 use crate::quick_queue::format::entry::{STAMP, Stamp};
 
-/// Claims the entry at `position` for a producer; false where another one has it.
+/// Claims the entry at `position` for a producer; false if another one has claimed it.
 #[inline]
 #[must_use]
 pub fn claim(index: &Cells, position: u64, claim: Stamp) -> bool {
@@ -20,20 +20,21 @@ pub fn is_free(index: &Cells, position: u64) -> bool {
     index.load_acquire(position + STAMP) == Stamp::FREE.word()
 }
 
-/// Completes an entry of the caller's: its message begins at `begin`.
+/// Completes an entry that the caller has claimed: its message begins at `begin`.
 ///
-/// SYNC POINT with [`read`]: a reader that finds the stamp sees `begin` and the message.
+/// SYNC POINT: the release of the stamp pairs with the acquire in [`read`]: a reader that sees the
+/// stamp also sees `begin` and the message.
 #[inline]
 pub fn complete(index: &Cells, position: u64, begin: u64, stamp: Stamp) {
     index.store_release(position, begin, step!("quick-queue.begin.store"));
     index.store_release(position + STAMP, stamp.word(), step!("quick-queue.stamp.store"));
 }
 
-/// Where the message of an entry begins, the entry's stamp, and that this was loaded.
+/// Where the message of an entry begins, the entry's stamp, and the proof that it was loaded.
 #[inline]
 #[must_use]
 pub fn read(index: &Cells, position: u64) -> (u64, Stamp, Observed) {
-    // The stamp first: what it says is complete is visible afterwards.
+    // The stamp first: if it is complete, `begin` and the message are visible afterwards.
     let (stamp, seen) = index.observe_acquire(position + STAMP);
     (index.load_acquire(position), Stamp::of(stamp), seen)
 }

@@ -3,8 +3,8 @@
 //! A queue has one of two forms. In the [`single`] form one writer, which holds the lock of
 //! `quick-queue.lock`, stores a message, then the address in its index entry, then the entry's
 //! stamp. In the [`shared`] form each named producer holds the lock of its profile, stores messages
-//! into data of its own, and claims index entries by compare-and-swap. [`pending`] says what becomes
-//! of an entry whose producer died between the two.
+//! into data of its own, and claims index entries by compare-and-swap. [`pending`] handles an entry
+//! whose producer died before completing it.
 
 pub mod entry_words;
 

@@ -43,13 +43,13 @@ impl Pages {
         Self { dir, suffix: names::DATA, size }
     }
 
-    /// How long each is.
+    /// The size of each page.
     #[must_use]
     pub const fn size(&self) -> PageSize {
         self.size
     }
 
-    /// The directory they lie in.
+    /// Their directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -79,8 +79,8 @@ impl Pages {
         directory::length_of(&self.path(page)).map(|length| length.is_some())
     }
 
-    /// An error where the page is missing that holds the bytes before `end`: a new one in its place
-    /// would give readers zeros.
+    /// An error if the page with the bytes before `end` is missing: readers would see zeros in a
+    /// new one.
     pub fn check_before(&self, end: u64) -> Result<()> {
         let page = self.size.page(end);
         let is_new = end >= self.size.capacity() || self.size.position(end) == 0;
@@ -95,7 +95,7 @@ impl Pages {
         Error::corrupt("a data page is missing", &self.path(page), 0, "no file", expected)
     }
 
-    /// Opens a page for writing, made if it is missing.
+    /// Opens a page for writing, created if missing.
     pub fn open_or_create(&self, page: u32, file_mode: u32, may_wait: &Detached) -> Result<Window> {
         let path = self.path(page);
         let access = Access { write: true, create_mode: Some(file_mode) };
@@ -119,13 +119,13 @@ impl Pages {
     }
 }
 
-/// A page that is read.
+/// A page open for reading.
 pub struct ReadPage {
     /// Its number.
     pub number: u32,
     window: Window,
     region: Arc<Region>,
-    /// What is known to be readable.
+    /// The range known to be readable.
     from: u64,
     to: u64,
 }

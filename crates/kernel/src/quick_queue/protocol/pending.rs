@@ -1,17 +1,18 @@
-//! An entry that is claimed and not complete: is its producer at work, or dead?
+//! Entries that are claimed but not complete: their producer may be at work, or dead.
 //!
 //! A producer stores a message and its end before it claims an entry, so the data of every claimed
-//! entry is whole. What a pending entry lacks is where the message begins, and its producer's profile
-//! says that: it is the older of the two ends, provided that both ends belong to this message. Readers
-//! deliver such a message without storing anything; its producer, once restarted, completes the entry.
+//! entry is whole. What a pending entry lacks is where the message begins, and its producer's
+//! profile says that: it is the older of the two ends, provided that both ends belong to this
+//! message. Readers deliver such a message without storing anything; its producer, once restarted,
+//! completes the entry.
 //!
-//! A producer of Java's does not: it goes on, and the ends are of later messages. What was delivered
-//! stays so for readers that come later, as the producer's data has no gap: the message begins where
-//! the producer's entries before it end, if those after it begin where it ends. A gap, left by a
+//! A Java producer does not: it continues, and its profile then has the ends of later messages.
+//! Later readers still deliver the message if the producer's data has no gap: it begins where the
+//! preceding message of the producer ends, if the next one begins where it ends. A gap, left by a
 //! producer that died before it claimed an entry, makes the sums differ.
 //!
-//! Where nothing proves the beginning, the entry is skipped once its producer is dead, or further: a
-//! producer completes an entry before it goes on to the next one.
+//! If the beginning cannot be proven, the entry is skipped once its producer is dead or has claimed
+//! a later entry: a producer completes an entry before it claims the next one.
 
 use std::path::Path;
 
@@ -30,14 +31,14 @@ use crate::{Error, Result};
 /// How many entries before a pending one are searched for the producer's previous entry.
 const FAR: u64 = 1 << 20;
 
-/// What becomes of a claimed entry.
+/// How to treat a claimed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its producer lives, and may complete it.
+    /// Its producer is alive, and may complete it.
     Wait,
-    /// Its message is whole, and begins there.
+    /// Its message is whole, and begins at this address.
     Begins(u64),
-    /// Nobody can complete it.
+    /// It will never be completed.
     Abandoned,
 }
 
@@ -47,7 +48,7 @@ pub fn profile_path(dir: &Path, producer: Producer) -> std::path::PathBuf {
     dir.join(format!("{producer}.{}", names::PROFILE))
 }
 
-/// What a producer's profile says; a missing one says nothing.
+/// The content of a producer's profile; zeros if it is missing.
 pub fn read_profile(dir: &Path, producer: Producer) -> Result<Profile> {
     use std::os::unix::fs::FileExt;
     let path = profile_path(dir, producer);
@@ -59,7 +60,7 @@ pub fn read_profile(dir: &Path, producer: Producer) -> Result<Profile> {
     Ok(Profile::read(&bytes))
 }
 
-/// What becomes of an entry which `producer` had claimed when it was read. The caller looks at the
+/// How to treat an entry which `producer` had claimed when it was read. The caller must load the
 /// entry's stamp again afterwards: it may have been completed meanwhile.
 pub fn judge(dir: &Path, index: &Pages, producer: Producer, entry: Entry) -> Result<Verdict> {
     let (profile, may_complete) = look_at_producer(dir, producer, entry)?;
@@ -73,7 +74,8 @@ pub fn judge(dir: &Path, index: &Pages, producer: Producer, entry: Entry) -> Res
     Ok(begin.map_or(Verdict::Abandoned, Verdict::Begins))
 }
 
-/// Whether the producer of a claimed entry lives, and has not gone on without completing it.
+/// Whether the producer of a claimed entry is alive, and has not claimed a later entry without
+/// completing it.
 pub fn may_complete(dir: &Path, producer: Producer, entry: Entry) -> Result<bool> {
     look_at_producer(dir, producer, entry).map(|(_, may_complete)| may_complete)
 }
@@ -85,12 +87,13 @@ fn look_at_producer(dir: &Path, producer: Producer, entry: Entry) -> Result<(Pro
     if profile.last > entry.index || (is_alive && profile.attempt > entry.index) {
         return Ok((profile, false));
     }
-    // The second look is for a producer that was restarted between the first one and the profile.
+    // The second check is for a producer that was restarted between the first check and reading the
+    // profile.
     Ok((profile, is_alive || locked_file::is_held(&path, WHOLE_FILE)?))
 }
 
 /// Where the message of a claimed entry begins, if the profile of its dead producer proves it: both
-/// ends are of this message, and it follows the producer's message before.
+/// ends are of this message, and it follows the producer's preceding message.
 pub fn proven_begin(
     index: &Pages,
     producer: Producer,
@@ -112,8 +115,8 @@ pub fn proven_begin(
     Ok(follows.then_some(begin))
 }
 
-/// Where the message of a claimed entry begins, if the producer's entries around it show that its data
-/// has no gap: they add up to where the next complete one begins, or to the end of the data.
+/// Where the message of a claimed entry begins, if the producer's entries around it show that its
+/// data has no gap: they add up to where the next complete one begins, or to the end of the data.
 fn begin_without_gap(
     index: &Pages,
     producer: Producer,
@@ -155,11 +158,11 @@ fn begin_without_gap(
 
 /// An earlier entry of a producer.
 pub enum Search {
-    /// The last one.
+    /// The last earlier entry.
     Found(Entry),
     /// There is none.
     None,
-    /// There is none near.
+    /// There is none within `FAR` entries.
     TooFar,
 }
 

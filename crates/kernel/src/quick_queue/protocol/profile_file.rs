@@ -1,4 +1,4 @@
-//! A producer's profile as a file: stored to by the producer, or by a repair.
+//! The file of a producer's profile, written by the producer or by a repair.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub struct ProfileFile {
 }
 
 impl ProfileFile {
-    /// Opens it, made if it is missing.
+    /// Opens the profile, created if missing.
     pub fn open(dir: &Path, producer: Producer, file_mode: u32) -> Result<Self> {
         let path = pending::profile_path(dir, producer);
         let access = Access { write: true, create_mode: Some(file_mode) };
         let gone = || Error::gone("removed while it was opened", &path);
         let window = Window::new(&path, files::open(&path, access)?.ok_or_else(gone)?, true)?;
-        // Its lock is held: nobody else gives it a length.
+        // Its lock is held: no other process sets its length.
         if window.file_len() < PROFILE {
             let grown =
                 fault::call!("quick-queue.profile.grow", files::extend(window.file(), PROFILE));
@@ -41,15 +41,15 @@ impl ProfileFile {
         Ok(Self { window, region })
     }
 
-    /// What it says.
+    /// Its content.
     #[must_use]
     pub fn read(&self) -> Profile {
         let word = |position| self.region.load_acquire(position);
         Profile { ends: [word(0), word(8)], last: word(LAST), attempt: word(ATTEMPT) }
     }
 
-    /// Stores the end of all data as both ends. Returns where the next end goes: where Java stores
-    /// it, which replaces the newer of two different ends.
+    /// Stores the end of all data as both ends. Returns the slot of the next end: the one that Java
+    /// would use, which replaces the newer of two different ends.
     pub fn settle(&self, found: Profile, end: u64) -> u64 {
         for (slot, stored) in [(0, found.ends[0]), (OTHER, found.ends[1])] {
             if stored != end {
@@ -59,12 +59,12 @@ impl ProfileFile {
         if found.ends[0] > found.ends[1] { 0 } else { OTHER }
     }
 
-    /// Takes back the end of a message for which no entry could be claimed.
+    /// Restores the previous end, if no entry could be claimed for a message.
     pub fn restore(&self, slot: u64, end: u64) {
         self.region.store_release(slot, end, step!("quick-queue.end.store"));
     }
 
-    /// Stores all of it; nobody else has the producer open.
+    /// Stores the whole profile; no other process has the producer open.
     pub fn store(&self, profile: Profile) {
         for (slot, end) in [0, OTHER].into_iter().zip(profile.ends) {
             self.region.store_release(slot, end, step!("quick-queue.end.store"));

@@ -1,10 +1,10 @@
-//! After a power cut: the medium may hold later stores and lack earlier ones.
+//! Repair after a power cut: the medium may hold later stores and lack earlier ones.
 //!
-//! Readers stop at the first entry that is free, and a writer finds it by halving, which takes that
-//! all before it are taken. So the first writer after the machine was started walks over the entries
-//! that the system may not have written in time. The queue ends before the first one that is free,
-//! or whose message lies in a page that is missing; what comes after that is cleared, as a sync
-//! covers none of it. Profiles are set to what is left.
+//! Readers stop at the first free entry, and a writer finds it by a binary search, which assumes
+//! that all entries before it are taken. So the first writer after a start of the machine walks
+//! over the entries that the system may not have written back. The queue ends before the first
+//! entry that is free, or whose message lies in a missing page; later entries are cleared, as no
+//! sync covered them. Profiles are set to match the remaining entries.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,13 +32,13 @@ use crate::{Error, Result, warnings};
 
 /// The byte of the lock file that a repair locks.
 const REPAIR: Range = Range { start: 1, length: 1 };
-/// How long another writer may take for it.
+/// How long to wait for another writer's repair.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the lock file is while a repair is to be finished.
+/// The length of the lock file while a repair is unfinished.
 const BEGUN: u64 = 1;
 
-/// Ends the queue at `dir` before what a power cut took, if the machine was started since its last
-/// message, or a repair was not finished.
+/// Ends the queue at `dir` before messages that a power cut lost, if the machine was started since
+/// its last message, or a repair is unfinished.
 pub fn repair(may_wait: &mut Detached, dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
     if due(dir, layout)?.is_none() {
         return Ok(());
@@ -56,7 +56,7 @@ pub fn repair(may_wait: &mut Detached, dir: &Path, layout: Layout, file_mode: u3
     })?;
     let Some(due) = due(dir, layout)? else { return Ok(()) };
     for producer in due.listing.producers() {
-        // A producer of Java's, which has appended nothing yet.
+        // A Java producer, which has appended nothing yet.
         if locked_file::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
             return Ok(());
         }
@@ -66,15 +66,15 @@ pub fn repair(may_wait: &mut Detached, dir: &Path, layout: Layout, file_mode: u3
     mark(&path, 0)
 }
 
-/// What is to be repaired.
+/// A repair that is due.
 struct Due {
     listing: Listing,
     span: Span,
-    /// A repair began, and changed the times of pages.
+    /// Whether a repair has begun, and changed the times of pages.
     is_begun: bool,
 }
 
-/// None if a page was changed since the machine was started, and no repair is to be finished.
+/// None if a page was changed since the machine was started, and no repair is unfinished.
 fn due(dir: &Path, layout: Layout) -> Result<Option<Due>> {
     let Some(span) = survey(dir)?.index(layout.form) else { return Ok(None) };
     let newest = Pages::index(dir, layout.form, layout.size).path(span.highest);
@@ -89,7 +89,7 @@ fn due(dir: &Path, layout: Layout) -> Result<Option<Due>> {
     Ok(span.map(|span| Due { listing, span, is_begun }))
 }
 
-/// Gives the lock file the length that says whether a repair is to be finished.
+/// Sets the length of the lock file, which marks an unfinished repair.
 fn mark(path: &Path, length: u64) -> Result<()> {
     let access = Access { write: true, create_mode: None };
     let Some(file) = files::open(path, access)? else { return Ok(()) };
@@ -111,7 +111,7 @@ struct Repair<'a> {
     index: Pages,
     /// The newest complete entry of each producer.
     newest: HashMap<u32, Entry>,
-    /// The entry after that which it claimed and did not complete.
+    /// The later entry that it claimed but did not complete.
     claimed: HashMap<u32, Entry>,
     /// Whether a page of data exists, by its producer and number.
     data: HashMap<(u32, u32), bool>,
@@ -146,7 +146,7 @@ impl<'a> Repair<'a> {
         self.touch(due.span.highest)
     }
 
-    /// The first index page that the system may not have written in time.
+    /// The first index page that the system may not have written back.
     fn first_page(&self, span: Span) -> Result<u32> {
         let latest = changed(&self.index.path(span.highest))?;
         for page in (span.lowest..span.highest).rev() {
@@ -159,7 +159,7 @@ impl<'a> Repair<'a> {
         Ok(span.lowest)
     }
 
-    /// The first entry from `from` on that is free, or whose message is not there.
+    /// The first entry from `from` on that is free, or whose message is missing.
     fn end(&mut self, from: u64) -> Result<u64> {
         let index = self.index.clone();
         let mut entries = Entries::new(&index);
@@ -196,7 +196,7 @@ impl<'a> Repair<'a> {
         Ok(true)
     }
 
-    /// Clears all entries from `end` on; whether there were any.
+    /// Clears all entries from `end` on; returns whether there were any.
     fn clear(&self, end: u64, span: Span) -> Result<bool> {
         let mut is_cleared = false;
         for page in self.size.page(end)..=span.highest {
@@ -224,14 +224,14 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Whether a profile proves a message whose entry was claimed only: readers deliver that.
+    /// Whether a profile proves the message of an entry that is only claimed: readers deliver it.
     fn is_whole(&mut self, producer: Producer, profile: Profile) -> Result<bool> {
         let Some(entry) = self.claimed.get(&producer.bits()).copied() else { return Ok(false) };
         let begin = pending::proven_begin(&self.index, producer, entry, profile)?;
         begin.map_or(Ok(false), |begin| self.has_data(Entry { begin, ..entry }))
     }
 
-    /// The next writer need not look again.
+    /// Sets the page's time, so that the next writer need not check again.
     fn touch(&self, page: u32) -> Result<()> {
         let path = self.index.path(page);
         let access = Access { write: true, create_mode: None };

@@ -3,14 +3,15 @@
 //! 1. The message is stored after the producer's last one, in data of its own.
 //! 2. Its end replaces the older of the two ends in the profile: they take turns.
 //! 3. The index of the entry to be claimed is stored in the profile (Quire's own step).
-//! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next one.
+//! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next
+//!    one.
 //! 5. The entry's index is stored in the profile as the last one claimed.
 //! 6. The message's address is stored in the entry.
 //! 7. The stamp is completed with release: readers see the message.
 //!
-//! After a death before 4 nothing refers to the message, and the next one is stored over it. After a
-//! later one the entry is pending (`pending.rs`): opened again, the producer completes it. Step 3
-//! says where to look, so that nothing but what others appended since is searched.
+//! After a death before 4 nothing refers to the message, and the next one is stored over it. After
+//! a later one the entry is pending (`pending.rs`): opened again, the producer completes it. Step 3
+//! records where to search, so that only entries appended since then are searched.
 
 use std::path::Path;
 
@@ -35,11 +36,11 @@ use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::format::profile::{ATTEMPT, LAST, Profile};
 use crate::{Error, Result, warnings};
 
-/// A producer: alive as long as it holds the lock of its profile.
+/// A producer, which is alive while it holds the lock of its profile.
 pub struct Shared {
     _queue_lock: LockedFile,
     _lock: LockedFile,
-    /// Of the process that opened it: a forked child does not close it.
+    /// The fork generation of the process that opened it: a forked child does not close it.
     generation: u32,
     producer: Producer,
     profile: ProfileFile,
@@ -54,7 +55,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Goes on after the producer's last message, having completed it if need be.
+    /// Continues after the producer's last message, completing it if necessary.
     pub fn open(
         locks: (LockedFile, LockedFile),
         producer: Producer,
@@ -100,8 +101,8 @@ impl Shared {
         self.producer
     }
 
-    /// Appends a message; its index, or None where the next page is not open, and the thread may not
-    /// wait for it.
+    /// Appends a message; returns its index, or None if the next page is not open and the thread
+    /// may not wait for it.
     #[inline]
     pub fn append(
         &mut self,
@@ -134,7 +135,7 @@ impl Shared {
         Ok(Some(index))
     }
 
-    /// Claims the first free entry; its index. With an error, or None, none was claimed.
+    /// Claims the first free entry; returns its index. On an error or None, no entry was claimed.
     #[inline]
     fn claim(&mut self, claim: Stamp, may_wait: Option<&Detached>) -> Result<Option<u64>> {
         let size = self.index.pages().size();
@@ -154,7 +155,7 @@ impl Shared {
         }
     }
 
-    /// An error where no message can begin at the end that was found.
+    /// An error if no message can begin at the end that was found.
     fn check_end(&self, profile: Profile) -> Result<()> {
         let capacity = self.data.pages().size().capacity();
         if self.data_end <= capacity {
@@ -171,7 +172,8 @@ impl Shared {
         ))
     }
 
-    /// Completes what a dead producer of this name left, or takes it back; where its data ends.
+    /// Completes or withdraws the last message of a dead producer of this name; returns where its
+    /// data ends.
     fn recover(&mut self, profile: Profile, may_wait: &Detached) -> Result<u64> {
         let last = self.last_entry(profile)?;
         match last {
@@ -194,7 +196,8 @@ impl Shared {
         let is_whole = |index: u64| index.is_multiple_of(ENTRY) && index < self.next;
         let named = if is_whole(profile.last) { entries.get(profile.last)? } else { None };
         let Some(named) = named.filter(is_its_own) else {
-            // Its first message, or its profile was lost: then it may be anywhere.
+            // The message is its first one, or its profile was lost: then its entry may be
+            // anywhere.
             let first = self.data.pages().path(0);
             let is_new = profile.data_end() == 0 && length_of(&first)?.is_none();
             let from = if is_whole(profile.attempt) { profile.attempt } else { 0 };
@@ -225,7 +228,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// Completes the entry of a message that is whole.
+    /// Completes the entry of a whole message.
     fn complete(&mut self, entry: Entry, profile: Profile, may_wait: &Detached) -> Result<u64> {
         let index = self.index.pages();
         let Some(begin) = pending::proven_begin(index, self.producer, entry, profile)? else {
@@ -263,8 +266,8 @@ impl Shared {
     }
 }
 
-/// Where the next message begins: after the last one that an entry names. An end after that belongs
-/// to a message for which no entry was claimed; where both do, nobody knows what lies there.
+/// Where the next message begins: after the last one with an entry. A later end belongs to a
+/// message for which no entry was claimed; if both ends are later, the bytes there are unknown.
 fn end_of_data(named: u64, profile: Profile) -> u64 {
     let is_taken_back = profile.previous_end() == named;
     if is_taken_back { named } else { profile.data_end().max(named) }
@@ -278,7 +281,7 @@ impl Drop for Shared {
     }
 }
 
-/// Makes the directory of a producer's data. A link in its place is refused.
+/// Creates the directory of a producer's data. A symbolic link in its place is refused.
 fn make_directory(path: &Path, file_mode: u32) -> Result<()> {
     let mode = file_mode | (file_mode & 0o444) >> 2 | 0o100;
     match fault::call!("quick-queue.dir.create", files::make_directory(path, mode)) {

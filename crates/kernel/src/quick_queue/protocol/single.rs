@@ -1,11 +1,11 @@
-//! The single writer.
+//! The single writer of a queue.
 //!
 //! 1. The message is stored after the last one.
 //! 2. Its address is stored in the next index entry.
 //! 3. The entry's stamp is stored with release: readers see the message.
 //!
 //! A writer that dies before the third step leaves bytes that the next one stores over. The
-//! original has no lock; a second writer of Quire is refused by that of `quick-queue.lock`.
+//! original has no lock; a second Quire writer is refused by the lock on `quick-queue.lock`.
 
 use std::path::Path;
 
@@ -22,19 +22,19 @@ use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 use crate::{Error, Result};
 
-/// The one writer of a queue.
+/// The single writer of a queue, open.
 pub struct Single {
     _lock: LockedFile,
     data: Space,
     index: Space,
     /// Where the next message begins.
     data_end: u64,
-    /// Its index.
+    /// The index of the next message.
     next: u64,
 }
 
 impl Single {
-    /// Goes on after the last message of the queue at `dir`.
+    /// Continues after the last message of the queue at `dir`.
     pub fn open(
         lock: LockedFile,
         dir: &Path,
@@ -64,8 +64,8 @@ impl Single {
         Ok(Self { _lock: lock, data, index, data_end, next })
     }
 
-    /// Appends a message; its index, or None where the next page is not open, and the thread may not
-    /// wait for it.
+    /// Appends a message; returns its index, or None if the next page is not open and the thread
+    /// may not wait for it.
     #[inline]
     pub fn append(
         &mut self,
@@ -89,7 +89,7 @@ impl Single {
     }
 }
 
-/// An error where the addresses of a queue are used up.
+/// An error if the addresses of a queue are used up.
 #[inline]
 pub fn check_room(size: PageSize, begin: u64, length: u32, index: u64) -> Result<()> {
     let capacity = size.capacity();
@@ -103,8 +103,8 @@ pub fn check_room(size: PageSize, begin: u64, length: u32, index: u64) -> Result
     )))
 }
 
-/// The entry before `next`; None for the first one, or where the page before is gone. Then nothing
-/// says where data ends.
+/// The entry before `next`; None for the first one, or if its page is missing. Then the end of data
+/// is unknown.
 fn last_entry(index: &Pages, next: u64) -> Result<Option<Entry>> {
     next.checked_sub(ENTRY).map_or(Ok(None), |last| Entries::new(index).get(last))
 }

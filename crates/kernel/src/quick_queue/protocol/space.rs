@@ -37,13 +37,13 @@ impl Space {
         &self.pages
     }
 
-    /// Makes the first page, so that the queue has its form and page size.
+    /// Creates the first page, which fixes the queue's form and page size.
     pub fn start(&mut self, may_wait: &Detached) -> Result<()> {
         self.page(0, Some(may_wait)).map(drop)
     }
 
-    /// Memory whose `length` bytes at `position` of a page can be stored to; None where that takes a
-    /// page that is not open, and the thread may not wait for it.
+    /// Memory in which `length` bytes at `position` of a page can be stored; None if the page is
+    /// not open and the thread may not wait for it.
     #[inline]
     pub fn ready(
         &mut self,
@@ -58,8 +58,8 @@ impl Space {
         Ok(Some(&current.region))
     }
 
-    /// Stores bytes, over as many pages as it takes. Nobody reads them before they are published.
-    /// False where a page is not open, and the thread may not wait for it.
+    /// Stores bytes, across pages if necessary. No reader reads them before they are published.
+    /// False if a page is not open and the thread may not wait for it.
     pub fn store(&mut self, start: u64, bytes: &[u8], may_wait: Option<&Detached>) -> Result<bool> {
         let mut rest = bytes;
         for part in self.pages.size().parts(start, bytes.len() as u64) {

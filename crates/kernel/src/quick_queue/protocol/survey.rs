@@ -1,5 +1,5 @@
-//! What it takes to open a queue, at a cost that does not grow with its pages: of many, the newest page
-//! of the index is searched by halving.
+//! Gathers what opening a queue needs, at a cost that hardly grows with its pages: the newest page
+//! of the index is found by a binary search.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ const MANY: u32 = 64;
 /// No page has this number.
 const LIMIT: u32 = 1 << 31;
 
-/// The form of a queue, and the pages of its index. Of a queue of many pages, nothing else is known.
+/// The form of a queue, and the pages of its index. For a queue of many pages, nothing else is
+/// listed.
 pub fn survey(dir: &Path) -> Result<Listing> {
     if let Some(layout) = layout_of_many(dir)?
         && let Some(span) = index_span(dir, layout)?
@@ -26,9 +27,10 @@ pub fn survey(dir: &Path) -> Result<Listing> {
     Listing::of(dir)
 }
 
-/// What a queue is that has many pages of an index, from page 0 on; None where it has to be listed.
+/// The layout of a queue with many index pages, from page 0 on; None if its directory must be
+/// listed.
 pub fn layout_of_many(dir: &Path) -> Result<Option<Layout>> {
-    // Any size: only names are looked for.
+    // With any page size, as only names are checked.
     let is_there = |form, page| is_named(&Pages::index(dir, form, PageSize::DEFAULT), page);
     let has_data = is_named(&Pages::data(dir, None, PageSize::DEFAULT), MANY)?;
     let (form, other) = if has_data || is_there(Form::Single, MANY)? {
@@ -46,7 +48,7 @@ pub fn layout_of_many(dir: &Path) -> Result<Option<Layout>> {
     Ok(size.map(|size| Layout { form, size }))
 }
 
-/// The pages of an index from page 0 on; None where they have to be listed.
+/// The pages of an index from page 0 on; None if they must be listed.
 fn index_span(dir: &Path, Layout { form, size }: Layout) -> Result<Option<Span>> {
     let pages = Pages::index(dir, form, size);
     let highest = newest(&pages)?;
@@ -57,7 +59,7 @@ fn index_span(dir: &Path, Layout { form, size }: Layout) -> Result<Option<Span>>
     Ok(is_last.then_some(Span { lowest: 0, highest }))
 }
 
-/// A page that has none after it, where there is page 0.
+/// The last page of a contiguous run, found by a binary search; page 0 exists.
 fn newest(pages: &Pages) -> Result<u32> {
     let (mut found, mut missing) = (0, 1);
     while missing < LIMIT && is_named(pages, missing)? {
@@ -74,7 +76,7 @@ fn newest(pages: &Pages) -> Result<u32> {
     Ok(found)
 }
 
-/// Whether there is a page, which may still have no length.
+/// Whether a page exists; its length may not be set yet.
 fn is_named(pages: &Pages, page: u32) -> Result<bool> {
     let path = pages.path(page);
     match fault::call!("quick-queue.page.stat", std::fs::symlink_metadata(&path)) {
@@ -93,7 +95,7 @@ mod tests {
     const PAGE: usize = 64;
     const ENTRIES: usize = 4;
 
-    /// An index of full pages, but for the last one.
+    /// An index of full pages, except for the last one.
     fn index(pages: u32, taken_in_last: usize) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let write = |page: u32, taken: usize| {

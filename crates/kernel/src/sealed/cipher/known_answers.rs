@@ -1,4 +1,4 @@
-//! The cipher's answers are those that others published.
+//! Known-answer tests: the cipher's results equal published ones.
 
 use aes_gcm_siv::aead::AeadInPlace;
 use aes_gcm_siv::{Nonce, Tag};

@@ -1,8 +1,8 @@
 //! Cycles: how long one is, and which directory it has.
 //!
-//! A directory is named by the start of its cycle in a pattern of Java's `SimpleDateFormat`. Only the
-//! letters that distinguish cycles are known: `y M d D H m s`. A name belongs to the cycle that has it
-//! as its name, so that no zone and no odd length can lead to the cycle before.
+//! A directory is named by the start of its cycle in a pattern of Java's `SimpleDateFormat`. Only
+//! the letters that distinguish cycles are known: `y M d D H m s`. A name belongs to the cycle
+//! whose start formats to it, so that no zone or odd length can lead to the preceding cycle.
 
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ const fn named(
     NamedCycle { name, pattern, length_ms, sequence_bits }
 }
 
-/// The length by a name as Java has it.
+/// The named cycle with Java's name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<NamedCycle> {
     NAMED.into_iter().find(|known| known.name == name)
@@ -65,7 +65,7 @@ pub struct CycleFormat {
 }
 
 impl CycleFormat {
-    /// Why a pattern cannot be used is the error.
+    /// The error is why the pattern cannot be used.
     pub fn new(pattern: &str, length_ms: i64, zone: TimeZone) -> Result<Self, String> {
         if length_ms < 1 {
             return Err(format!("a cycle has a positive length: cycle_length_ms={length_ms}"));
@@ -94,13 +94,13 @@ impl CycleFormat {
         self.length_ms
     }
 
-    /// How many directories lie between the queue's and a cycle's, that one included.
+    /// The depth of a cycle's directory below the queue's.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.pattern.matches('/').count() + 1
     }
 
-    /// The cycle of a time in epoch milliseconds; None outside the range of a cycle.
+    /// The cycle of a time in epoch milliseconds; None if its number is out of range.
     #[must_use]
     pub fn cycle_at(&self, now_ms: i64) -> Option<i32> {
         i32::try_from(now_ms.div_euclid(self.length_ms)).ok().filter(|cycle| *cycle >= 0)
@@ -183,7 +183,7 @@ impl CycleFormat {
         rest.is_empty().then(|| date.to_datetime(time))
     }
 
-    /// Two cycles in a row must not share a directory.
+    /// An error if two consecutive cycles share a directory.
     fn check(&self) -> Result<(), String> {
         let names = [16_000, 16_001].map(|day: i64| {
             let cycle = i32::try_from(day * DAY_MS / self.length_ms).unwrap_or(0);
@@ -251,7 +251,8 @@ fn parts(pattern: &str) -> Result<Vec<Part>, String> {
 
 fn unknown_letter(letter: char) -> String {
     match letter {
-        // Java counts them from a day that its locale chooses, and has 200901 for 2009-12-31 too.
+        // Java counts weeks from a day that depends on the locale, and also names 2009-12-31
+        // 200901.
         'w' | 'W' | 'Y' => format!(
             "the letter {letter} is of week numbers, which name two weeks of a year alike (rename \
              each directory to its cycle's first day, and use roll_cycle='WEEKS')"

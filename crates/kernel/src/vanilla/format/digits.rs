@@ -1,25 +1,25 @@
-//! Numbers in decimal digits, without an exponent, as the `Bytes` of Java's Chronicle 3 write and read
-//! them.
+//! Numbers in decimal digits, without an exponent, as the `Bytes` of Java's Chronicle 3 write and
+//! read them.
 //!
-//! A float becomes the first digits of the middle between it and the next greater one: as few as
-//! Java's reader takes for the float. That reader is a little off for some digits, so these are at
-//! times one more than the shortest. Where Java's writer loses precision itself, far from 1, Quire
-//! writes the shortest digits.
+//! A float becomes the leading digits of the midpoint between it and the next greater float: the
+//! fewest that Java's reader converts back to it. That reader is a little off for some digits, so
+//! these are at times one more than the shortest. Where Java's writer loses precision itself, far
+//! from 1, Quire writes the shortest digits.
 
 use std::fmt::Write;
 
 /// From here up floats are whole numbers.
 const WHOLE_FROM: f64 = 9_007_199_254_740_992.0;
-/// Whole numbers of 64 bits are written as they are.
+/// Below this, whole numbers are written as 64-bit integers.
 const WHOLE_BELOW: f64 = 9_223_372_036_854_775_808.0;
-/// 128 bits hold the fraction of floats from here up: 2 to the power of -70.
+/// The fraction of floats from here up fits 128 bits: 2 to the power of -70.
 const EXACT_FROM: f64 = 8.470_329_472_543_003e-22;
 /// Java's reader keeps the digits in 63 bits.
 const MOST_DIGITS: u64 = 900_000_000_000_000_000;
 /// Digits after the point that a rounded float may have.
 pub const MOST_DECIMALS: u32 = 18;
 
-/// A float in as many digits as identify it, of Java's number where those do.
+/// A float in as many digits as identify it; Java's digits if they do.
 #[must_use]
 pub fn float(value: f64) -> String {
     if value.is_nan() {
@@ -34,7 +34,7 @@ pub fn float(value: f64) -> String {
     format!("{sign}{}", exact.unwrap_or_else(|| size.to_string()))
 }
 
-/// As Java writes a positive float, as far as that loses nothing.
+/// A positive float as Java writes it, if that is lossless.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number of 64 bits
 fn exact(size: f64) -> Option<String> {
     if (WHOLE_FROM..WHOLE_BELOW).contains(&size) {
@@ -50,7 +50,8 @@ fn exact(size: f64) -> Option<String> {
     let mut text = whole.to_string();
     if part > 0 {
         text.push('.');
-        // The middle, in units of half a unit of the mantissa; half a unit is how far it is away.
+        // The midpoint to the next float, in half units of the mantissa; its distance is one half
+        // unit.
         put_decimals(&mut text, u64::try_from(whole).ok()?, part * 2 + 1, shift + 1, size)?;
     }
     Some(text)
@@ -78,8 +79,8 @@ fn put_decimals(text: &mut String, whole: u64, mut part: u128, bits: u32, size: 
     Some(())
 }
 
-/// The float that Java's reader makes of digits: it divides them in 63 bits by ten for each decimal,
-/// and carries part of the remainder.
+/// The float that Java's reader computes from digits: it divides them, in 63 bits, by ten for each
+/// decimal, and carries part of the remainder.
 #[allow(clippy::cast_precision_loss)] // as in Java
 fn read_by_java(digits: u64, decimals: u32) -> f64 {
     const MOST: u64 = i64::MAX as u64;
@@ -116,7 +117,7 @@ pub fn rounded(value: f64, decimals: u32) -> String {
     let power = 10_u64.pow(decimals.min(MOST_DECIMALS));
     let scaled = value.abs() * power as f64;
     if scaled.is_nan() || scaled >= WHOLE_BELOW {
-        return float(value); // no number, or too large for 64 bits
+        return float(value); // not a number, or too large for 64 bits
     }
     let sign = if value < 0.0 { "-" } else { "" };
     let units = (scaled + 0.5) as u64;

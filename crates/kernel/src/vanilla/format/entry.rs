@@ -5,7 +5,7 @@ pub const TID_BITS: [u32; 10] = [22, 16, 24, 15, 17, 18, 19, 20, 21, 23];
 /// Thread-id bits that fit an entry beside an offset.
 pub const TID_BITS_RANGE: std::ops::RangeInclusive<u32> = 15..=24;
 
-/// How entries are packed. Files do not say it.
+/// How entries are packed. Files do not state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packing {
     /// Bits of the thread id, the highest of an entry.
@@ -37,7 +37,7 @@ pub const fn quotient(value: u64, by: u64) -> (u64, u64) {
 }
 
 impl Packing {
-    /// The entry for a location; None where its parts need more bits than there are.
+    /// The entry for a location; None if its parts need too many bits.
     #[must_use]
     pub fn pack(self, at: Location) -> Option<u64> {
         let shift = 64 - self.tid_bits;
@@ -46,8 +46,8 @@ impl Packing {
         fits.then_some(u64::from(at.tid) << shift | offset)
     }
 
-    /// The location an entry names. No payload begins where a file does, as its length comes first: that
-    /// is an empty one at the end of the file before.
+    /// The location an entry names. No payload begins at the start of a file, as its length comes
+    /// first: such a location is an empty payload at the end of the preceding file.
     #[must_use]
     pub fn unpack(self, entry: u64) -> Location {
         let shift = 64 - self.tid_bits;

@@ -1,7 +1,7 @@
 //! Fields of a payload, as the `Bytes` of Java's Chronicle 3 write and read them: little-endian.
 //!
-//! A text is its length as a stop-bit number, then each UTF-16 unit in one to three bytes: characters
-//! beyond U+FFFF become two units of three bytes, and U+0000 is one byte.
+//! A text is its length as a stop-bit number, then each UTF-16 unit in one to three bytes:
+//! characters beyond U+FFFF become two units of three bytes, and U+0000 is one byte.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use quire_wire as wire;
 use quire_wire::out::Out;
 use quire_wire::writer::{cesu8_length, put_cesu8};
 
-/// Why a field cannot be read: what was read, and what was expected there.
+/// Why a field cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// What is wrong.
@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, FieldError>;
 pub struct FieldWriter(Out);
 
 impl FieldWriter {
-    /// After the bytes that are there.
+    /// A writer that appends to `bytes`.
     #[must_use]
     pub fn after(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
@@ -49,12 +49,12 @@ impl FieldWriter {
         self.0.check()
     }
 
-    /// Takes back what is after `length` bytes.
+    /// Removes everything after `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.0.truncate(length);
     }
 
-    /// Bytes as they are: fixed-width numbers too.
+    /// Puts raw bytes, also of fixed-width numbers.
     pub fn put(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -149,7 +149,7 @@ impl FieldWriter {
     }
 }
 
-/// Takes fields off a payload.
+/// Reads fields from a payload.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldReader<'a> {
     /// The payload, or a part of it.
@@ -158,19 +158,19 @@ pub struct FieldReader<'a> {
     start: usize,
     /// Where the next field starts in the part.
     position: usize,
-    /// The payload goes on after the part.
+    /// Whether the payload continues after the part.
     goes_on: bool,
 }
 
 impl<'a> FieldReader<'a> {
-    /// From a position on.
+    /// A reader from a position on.
     #[must_use]
     pub const fn at(bytes: &'a [u8], position: usize) -> Self {
         Self { bytes, start: 0, position, goes_on: false }
     }
 
-    /// Of a part of a payload that starts at `start`. A field that does not end in the part is an error,
-    /// of digits too if the payload goes on after the part.
+    /// A reader of the part of a payload that starts at `start`. A field that does not end in the
+    /// part is an error; for digits, only if the payload continues after the part.
     #[must_use]
     pub const fn of_part(bytes: &'a [u8], start: usize, goes_on: bool) -> Self {
         Self { bytes, start, position: 0, goes_on }
@@ -182,7 +182,7 @@ impl<'a> FieldReader<'a> {
         self.start + self.position
     }
 
-    /// The payload goes on after the part that is read.
+    /// Whether the payload continues after the part being read.
     #[must_use]
     pub(super) const fn goes_on(&self) -> bool {
         self.goes_on
@@ -217,7 +217,7 @@ impl<'a> FieldReader<'a> {
             let [byte] = self.array()?;
             let bits = u64::from(byte & 0x7f);
             if shift > 63 || (shift == 63 && bits > 1) {
-                // What may follow the highest bits of a negative number is its end alone.
+                // After the highest bits of a negative number only its end may follow.
                 let is_end = byte == 0;
                 return if is_end {
                     Ok(!value.cast_signed())
@@ -295,12 +295,12 @@ impl<'a> FieldReader<'a> {
         if float.is_nan() { Ok(f64::from_le_bytes(self.array()?)) } else { Ok(f64::from(float)) }
     }
 
-    /// What is left of the part.
+    /// The unread rest of the part.
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position.min(self.bytes.len())..]
     }
 
-    /// Steps over bytes that are there.
+    /// Skips bytes, which must exist.
     pub(super) const fn skip(&mut self, count: usize) {
         self.position += count;
     }
@@ -310,10 +310,10 @@ fn low_byte(bits: u64) -> u8 {
     bits.to_le_bytes()[0]
 }
 
-/// The text that these bytes are; None where they are none.
+/// The text in these bytes; None if they are not valid.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    // Java's bytes are UTF-8 but for characters beyond U+FFFF.
+    // Java's bytes are UTF-8 except for characters beyond U+FFFF.
     if let Ok(text) = std::str::from_utf8(bytes) {
         return bytes.iter().all(|byte| *byte < 0xf0).then_some(Cow::Borrowed(text));
     }

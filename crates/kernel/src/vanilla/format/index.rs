@@ -8,7 +8,7 @@ pub struct IndexSplit {
 }
 
 impl IndexSplit {
-    /// The index of a message; None where a number is too large for it.
+    /// The index of a message; None if a number is too large.
     #[must_use]
     pub fn join(self, cycle: i32, sequence: u64) -> Option<i64> {
         let cycle = i64::from(cycle);

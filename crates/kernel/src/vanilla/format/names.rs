@@ -3,7 +3,7 @@
 /// Index files of a cycle, as many as Java makes.
 pub const MOST_INDEX_FILES: u64 = 10_000;
 
-/// What a file of a cycle is, by its name.
+/// The kind of a cycle's file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileName {
     /// `index-{n}`
@@ -18,7 +18,7 @@ pub enum FileName {
 }
 
 impl FileName {
-    /// What a name says; None for a foreign file.
+    /// Parses a name; None for a foreign file.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some(number) = name.strip_prefix("index-") {
@@ -38,7 +38,7 @@ impl std::fmt::Display for FileName {
     }
 }
 
-/// A number as it is written: two names never mean one file.
+/// A number in its canonical form, so that two names never mean one file.
 fn decimal(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|it| it.is_ascii_digit());
     let is_shortest = digits == "0" || !digits.starts_with('0');

@@ -8,7 +8,7 @@ use quire_wire::number::java_f64;
 use super::fields::{FieldError, FieldReader, FieldWriter};
 
 const NULL: u8 = b'N';
-/// A class follows, as an object; then what the class makes of it: its text for most.
+/// A class follows, as an object; then the bytes that the class writes, for most its text.
 const NAMED: u8 = b'E';
 const SERIALISED: u8 = b'S';
 const BUFFER: u8 = 2;
@@ -36,17 +36,17 @@ pub enum Object<'a> {
     Buffer(&'a [u8]),
     /// A class.
     Class(Cow<'a, str>),
-    /// One of a class that has no code: what follows depends on it.
+    /// An object of a class without a code, which determines the bytes that follow.
     Of(Cow<'a, str>),
-    /// One that Java serialised.
+    /// An object that Java serialised.
     Serialised,
 }
 
-/// A text or none, or why the bytes are no text.
+/// A text or none, or why the bytes are not a text.
 pub type Text<'a> = Result<Option<Cow<'a, str>>, FieldError>;
 
 impl<'a> FieldReader<'a> {
-    /// An object. After one of a named class comes what that made of it.
+    /// Reads an object. After one of a named class come the bytes that the class wrote.
     pub fn object(&mut self) -> Result<Object<'a>, FieldError> {
         let start = *self;
         let [code] = self.array()?;
@@ -70,7 +70,7 @@ impl<'a> FieldReader<'a> {
         })
     }
 
-    /// An object, and the text that follows the class of one without a code: most classes make one.
+    /// Reads an object and, for a class without a code, the text that most classes write after it.
     pub fn object_with_text(&mut self) -> Result<(Object<'a>, Text<'a>), FieldError> {
         let object = self.object()?;
         let text = if let Object::Of(_) = object { self.utf() } else { Ok(None) };
@@ -119,7 +119,7 @@ impl FieldWriter {
         self.put(bytes);
     }
 
-    /// One of a class that reads a text.
+    /// Puts an object of a class that reads a text.
     pub fn put_object_of(&mut self, class: &str, text: &str) {
         self.put(&[NAMED]);
         self.put_coded(CLASS, class);

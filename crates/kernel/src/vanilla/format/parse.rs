@@ -9,12 +9,12 @@ type Result<T> = std::result::Result<T, FieldError>;
 
 /// The form of a date: `d` stands for a digit.
 pub const DATE: &str = "dddd/dd/dd";
-/// That of a time of day.
+/// The form of a time of day.
 pub const TIME: &str = "dd:dd:dd.ddd";
-/// That of a date with a time of day.
+/// The form of a date with a time of day.
 pub const DATE_TIME: &str = "dddd/dd/ddTdd:dd:dd.ddd";
 
-/// Bytes of a character of this first byte; None where none begins.
+/// Bytes of a character with this first byte; None if no character begins with it.
 const fn width(first: u8) -> Option<usize> {
     match first {
         0..0x80 => Some(1),

@@ -1,21 +1,21 @@
-//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes. Before a
-//! record whose payload has to lie at a multiple of 8 there may be a word of padding.
+//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes. Before
+//! a record whose payload has to lie at a multiple of 8 there may be a word of padding.
 
 /// Bytes of the length word.
 pub const HEADER: u64 = 4;
-/// A word that is no length: the record begins after it.
+/// A padding word instead of a length: the record begins after it.
 pub const PADDING: u32 = 1;
 /// Payloads are shorter than this.
 pub const LENGTH_LIMIT: u64 = 1 << 30;
 
-/// What a length word says.
+/// The meaning of a length word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// Nothing is published here.
     Unpublished,
     /// This number of payload bytes follows.
     Bytes(u32),
-    /// No length: other bytes were stored here.
+    /// Not a length: other bytes were stored here.
     Invalid,
 }
 

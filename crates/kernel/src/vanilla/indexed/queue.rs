@@ -31,7 +31,7 @@ impl IndexedQueue {
         Reader::open(&self.base)?.ok_or_else(|| missing(self.base.clone()))
     }
 
-    /// Ends the use of the queue and of its tailers.
+    /// Closes the queue and its tailers.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
@@ -42,7 +42,7 @@ impl IndexedQueue {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// An error once `what`, the queue or a tailer of it, cannot be used.
+    /// An error if `what`, the queue or one of its tailers, can no longer be used.
     #[inline]
     pub fn check_open(&self, what: &'static str) -> Result<()> {
         if self.generation != process::generation() {

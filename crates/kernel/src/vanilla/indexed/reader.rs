@@ -11,13 +11,13 @@ use crate::vanilla::protocol::block::Block;
 use crate::vanilla::protocol::entries;
 use crate::{Error, Result};
 
-/// What an entry of the index says.
+/// The meaning of an index entry.
 pub enum Entry {
     /// A message.
     Message(Message),
     /// The end of a block of the data file, which no message crosses.
     Padding,
-    /// Nothing yet.
+    /// A free entry.
     Free,
 }
 
@@ -54,7 +54,7 @@ impl Reader {
         if end < 0 { Ok(Entry::Padding) } else { self.message(slot, end).map(Entry::Message) }
     }
 
-    /// Whether an entry is one of a message, which is not looked at.
+    /// Whether an entry is of a message, without checking the message.
     pub fn is_message(&mut self, sequence: u64) -> Result<bool> {
         let slot = Slot::of(sequence);
         Ok(match self.end_of(slot)? {
@@ -63,15 +63,15 @@ impl Reader {
         })
     }
 
-    /// Whether a slot without an end was passed by the writer: a later one of its line, or one of the
-    /// next line, has an end. So it is with an empty message at the start of a line.
+    /// Whether the writer has passed a slot whose end is 0: a later slot of its line, or one of the
+    /// next line, has an end. This happens for an empty message at the start of a line.
     fn is_passed(&mut self, slot: Slot) -> Result<bool> {
         if !self.is_begun(slot.line)? {
             return Ok(false);
         }
         for (line, from) in [(slot.line, slot.number + 1), (slot.line.saturating_add(1), 0)] {
             for number in from..ENTRIES {
-                // Paddings are stored without order between processors.
+                // Paddings are stored without memory ordering.
                 if self.end_of(Slot { line, number })? > 0 {
                     return Ok(true);
                 }
@@ -80,7 +80,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// The end of an entry relative to its line's base: 0 while it is free, negative of a padding.
+    /// The end of an entry relative to its line's base: 0 while free, negative for a padding.
     #[inline]
     fn end_of(&mut self, slot: Slot) -> Result<i32> {
         match slot.position() {
@@ -156,7 +156,7 @@ impl Reader {
         Ok(end)
     }
 
-    /// The end of the index, where no page from a line on is lost.
+    /// The end of the index, assuming that no page from a line on is lost.
     fn end_from(&mut self, line: u64) -> Result<u64> {
         let lines = self.index.refreshed_length()?.min(DATA_LIMIT).div_ceil(LINE);
         let free = entries::first_free(line, lines, |line| self.is_begun(line))?;
@@ -175,8 +175,8 @@ impl Reader {
         Ok(line == 0 || self.base_of(first)? != 0)
     }
 
-    /// The first sequence number on a later page than `sequence` that is taken: a page of the index
-    /// that was lost leaves free entries before it.
+    /// The first taken sequence number on a later page than `sequence`: a lost page of the index
+    /// leaves free entries before it.
     pub fn taken_after(&self, sequence: u64) -> Result<Option<u64>> {
         let Some(position) = Slot::of(sequence).position() else { return Ok(None) };
         let mut found = None;
@@ -186,7 +186,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// The last sequence number before `sequence` that is taken.
+    /// The last taken sequence number before `sequence`.
     pub fn taken_before(&self, sequence: u64) -> Result<Option<u64>> {
         let mut found = None;
         self.each_page(0, |slots| {

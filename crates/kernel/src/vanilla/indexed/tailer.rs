@@ -12,7 +12,7 @@ use crate::{Error, Result, warnings};
 pub struct IndexedTailer {
     queue: Arc<IndexedQueue>,
     state: SharedState<State>,
-    /// Kept apart: to ask for it waits for no reader.
+    /// Outside the state, so that checking it does not wait for a reader.
     is_closed: AtomicBool,
 }
 
@@ -22,7 +22,7 @@ struct State {
     next: i64,
     direction: Direction,
     last_read: Option<i64>,
-    /// The end after which later pages of the index were searched.
+    /// The end for which later pages of the index were already searched.
     searched: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Look for IndexedTailer {
 }
 
 impl IndexedTailer {
-    /// At the first message.
+    /// Opens a tailer at the first message.
     pub fn open(queue: Arc<IndexedQueue>) -> Result<Self> {
         queue.check_open("queue")?;
         let state = State {
@@ -59,14 +59,14 @@ impl IndexedTailer {
         self.open_state(may_wait)?.read()
     }
 
-    /// As [`Self::read`]; None while another thread uses the tailer.
+    /// Like [`Self::read`]; None while another thread uses the tailer.
     #[inline]
     pub fn try_read(&self) -> Option<Result<Option<Message>>> {
         Some(self.try_open_state()?.and_then(|mut state| state.read()))
     }
 
-    /// Hands indexes and bytes of up to `count` messages to `each` while it returns true; the first
-    /// that it refuses is read again. An error that follows messages comes with the next call.
+    /// Calls `each` with the indexes and bytes of up to `count` messages while it returns true; the
+    /// first message refused is read again. An error after messages is returned by the next call.
     pub fn read_many(
         &self,
         may_wait: &Detached,
@@ -76,7 +76,7 @@ impl IndexedTailer {
         self.open_state(may_wait)?.read_many(count, each)
     }
 
-    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    /// Like [`Self::read_many`]; None while another thread uses the tailer.
     #[inline]
     pub fn try_read_many(
         &self,
@@ -91,7 +91,7 @@ impl IndexedTailer {
         Ok(self.open_state(may_wait)?.find()?.is_some())
     }
 
-    /// Goes to a message or the end; false, and to nowhere else, if there is none with this index.
+    /// Goes to a message or the end; false, without moving, if there is none with this index.
     pub fn move_to_index(&self, may_wait: &Detached, index: i64) -> Result<bool> {
         let mut state = self.open_state(may_wait)?;
         let Ok(sequence) = u64::try_from(index) else { return Ok(false) };
@@ -126,23 +126,23 @@ impl IndexedTailer {
         Ok(())
     }
 
-    /// The index of the message that was delivered last.
+    /// The index of the last message delivered.
     pub fn last_read_index(&self, may_wait: &Detached) -> Result<Option<i64>> {
         Ok(self.open_state(may_wait)?.last_read)
     }
 
-    /// Where reads go.
+    /// The read direction.
     pub fn direction(&self, may_wait: &Detached) -> Result<Direction> {
         Ok(self.open_state(may_wait)?.direction)
     }
 
-    /// Sets where reads go.
+    /// Sets the read direction.
     pub fn set_direction(&self, may_wait: &Detached, direction: Direction) -> Result<()> {
         self.open_state(may_wait)?.direction = direction;
         Ok(())
     }
 
-    /// Ends the use of the tailer.
+    /// Closes the tailer.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
@@ -153,7 +153,7 @@ impl IndexedTailer {
         self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
     }
 
-    /// Returns when no other thread used the tailer, for another try.
+    /// Returns once the tailer was free, so that the caller can try again.
     pub fn wait_until_free(&self, may_wait: &Detached) {
         self.state.wait_until_free(may_wait);
     }
@@ -234,8 +234,8 @@ impl State {
         }
     }
 
-    /// Goes over a page of the index that was lost. Each end is searched once: the rest of a file that
-    /// is no longer sparse takes long to read.
+    /// Skips a lost page of the index. Each end is searched only once: the rest of a file that is
+    /// no longer sparse takes long to read.
     #[cold]
     fn pass_gap(&mut self, sequence: u64) -> Result<bool> {
         if self.searched == Some(sequence) {

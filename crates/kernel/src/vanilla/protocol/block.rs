@@ -10,7 +10,7 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// What a reader stores into is made writable in pieces of this many bytes.
+/// Ranges that a reader stores into are made writable in pieces of this many bytes.
 const PIECE: u64 = 64 << 10;
 
 /// A file of a cycle.
@@ -26,13 +26,13 @@ pub struct Block {
 }
 
 impl Block {
-    /// Maps a file; None when it is missing.
+    /// Maps a file; None if it is missing.
     pub fn open(path: &Path, writable: bool) -> Result<Option<Self>> {
         let access = Access { write: writable, create_mode: None };
         files::open(path, access)?.map(|file| Self::map(path, file, writable)).transpose()
     }
 
-    /// Opens a file to write, made with `mode` when it is missing, and gives it its length.
+    /// Opens a file for writing, created with `mode` if missing, and sets its length.
     pub fn open_or_create(path: &Path, length: u64, mode: u32) -> Result<Self> {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(path, access)?;
@@ -40,7 +40,7 @@ impl Block {
         Self::lengthened(path, file, length)
     }
 
-    /// Makes a file to write; None when there is one.
+    /// Creates a file for writing; None if it exists.
     pub fn create_new(path: &Path, length: u64, mode: u32) -> Result<Option<Self>> {
         let file = files::create_new(path, mode)?;
         file.map(|file| Self::lengthened(path, file, length)).transpose()
@@ -77,7 +77,7 @@ impl Block {
         self.window.file()
     }
 
-    /// The file's length when last looked at.
+    /// The file's length when last checked.
     pub fn length(&self) -> u64 {
         self.window.file_len()
     }
@@ -87,13 +87,13 @@ impl Block {
         self.window.refresh_len()
     }
 
-    /// The mapping; what was readable through the one before is through this one too.
+    /// The mapping; ranges readable through an earlier one are readable through this one too.
     pub(crate) const fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
-    /// Whether a range can be read: not where the file ends before it, or there is a hole without
-    /// space, which reads as zeros.
+    /// Whether a range can be read: false if it extends beyond the end of the file, or into a hole
+    /// without disk space, which reads as zeros.
     #[inline]
     pub fn is_readable(&mut self, start: u64, end: u64) -> Result<bool> {
         if start >= self.readable.start && end <= self.readable.end {
@@ -116,14 +116,14 @@ impl Block {
         }
     }
 
-    /// A 64-bit word, load-acquire; 0 where there is none.
+    /// A 64-bit word, load-acquire; 0 if it cannot be read.
     #[inline]
     pub fn word64(&mut self, position: u64) -> Result<u64> {
         let is_readable = self.is_readable(position, position + 8)?;
         Ok(if is_readable { self.region.load_acquire(position) } else { 0 })
     }
 
-    /// A 32-bit word, load-acquire; 0 where there is none.
+    /// A 32-bit word, load-acquire; 0 if it cannot be read.
     #[inline]
     pub fn word32(&mut self, position: u64) -> Result<u32> {
         let is_readable = self.is_readable(position, position + 4)?;
@@ -136,7 +136,8 @@ impl Block {
         self.reserved.covers(start, end)
     }
 
-    /// Reserves the space of a range, and some after it, up to `limit`: stores into it cannot fail.
+    /// Reserves the space of a range, and some after it, up to `limit`, so that stores into it
+    /// cannot fail.
     #[inline]
     pub fn reserve(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
         if self.is_reserved(start, end) {
@@ -145,7 +146,7 @@ impl Block {
         self.reserved.extend(&self.window, &mut self.region, start..end, limit)
     }
 
-    /// Makes a range of a message writable that was stored by another.
+    /// Makes a range of a message by another writer writable.
     pub fn make_writable(&mut self, start: u64, end: u64) -> Result<()> {
         if start >= self.writable.start && end <= self.writable.end {
             return Ok(());

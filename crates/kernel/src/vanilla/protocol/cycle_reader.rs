@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// Data files that stay mapped.
 const MOST_OPEN: usize = 32;
 
-/// Where the bytes of a message are.
+/// The location of a message's bytes.
 pub struct Payload<'a> {
     /// The data file, mapped.
     pub region: &'a Arc<Region>,
@@ -34,14 +34,14 @@ pub struct CycleReader {
     /// None while the cycle has no entry.
     layout: Option<Layout>,
     index: Option<(u64, Block)>,
-    /// The one used last at the end.
+    /// The open data files, the most recently used last.
     data: Vec<((u32, u64), Block)>,
-    /// A copy of the message read last: others may change claim words and locks in it.
+    /// A copy of the message read last, as other consumers may change claim words and locks in it.
     copy: Vec<u8>,
 }
 
 impl CycleReader {
-    /// Opens nothing yet.
+    /// Opens no file yet.
     #[must_use]
     pub const fn new(cycle: i32, directory: PathBuf, asked: Asked) -> Self {
         let data = Vec::new();
@@ -66,7 +66,7 @@ impl CycleReader {
         Ok(self.layout)
     }
 
-    /// The layout, even if the first entry was lost; None while there is none at all.
+    /// The layout, even if the first entry was lost; None while there is no entry at all.
     pub fn layout_of_any(&mut self) -> Result<Option<Layout>> {
         if self.layout()?.is_none() {
             self.detect()?;
@@ -91,7 +91,7 @@ impl CycleReader {
 
     #[cold]
     fn first_entry(&mut self, sequence: u64) -> Result<u64> {
-        // A cycle that is still empty is polled: only its first entry is looked at.
+        // An empty cycle is polled, so only its first entry is checked.
         let layout = if sequence == 0 { self.layout()? } else { self.layout_of_any()? };
         if layout.is_some() { self.entry(sequence) } else { Ok(0) }
     }
@@ -112,7 +112,7 @@ impl CycleReader {
         let Some(layout) = self.layout()? else { return Ok(0) };
         let per_file = layout.entries_per_file();
         let mut number = 0;
-        // An index file is made when the one before it is full.
+        // An index file is created when the preceding one is full.
         let last = entries::index_numbers(&self.directory, per_file)?.pop().unwrap_or(0);
         while number < last && self.word(number + 1, 0)? != 0 {
             number += 1;
@@ -121,12 +121,12 @@ impl CycleReader {
         Ok(number * per_file + slot)
     }
 
-    /// The first sequence number from `sequence` on that is taken although free ones are before it: a
-    /// power cut or a lost file can leave that.
+    /// The first taken sequence number from `sequence` on, if free ones precede it, as after a
+    /// power cut or the loss of a file.
     pub fn after_gap(&mut self, sequence: u64) -> Result<Option<u64>> {
         let taken = self.taken_from(sequence)?;
-        // A writer may have filled places after they were looked at: all that were taken before the
-        // one that was found are seen now.
+        // Writers may have filled slots after they were checked: a second search sees all slots
+        // that were taken before the one found.
         if taken.is_some_and(|taken| taken > sequence) {
             self.taken_from(sequence)
         } else {
@@ -149,8 +149,8 @@ impl CycleReader {
         Ok(None)
     }
 
-    /// An error where records are left of a cycle that has no index. Before a writer's first entry
-    /// there is one record of it, and none of the others has a second one before the index is made.
+    /// An error if a cycle has records but no index. Without an index each writer can have at most
+    /// one record, as it publishes a second one only after the entry of the first.
     pub fn check_index_is_there(&self) -> Result<()> {
         let found = directory::files(&self.directory)?;
         if found.iter().any(|(name, _)| matches!(name, FileName::Index(_))) {
@@ -175,7 +175,7 @@ impl CycleReader {
         Ok(())
     }
 
-    /// The last sequence number before `sequence` that is taken. Free entries are skipped.
+    /// The last taken sequence number before `sequence`, skipping free entries.
     pub fn taken_before(&mut self, sequence: u64) -> Result<Option<u64>> {
         let Some(before) = sequence.checked_sub(1) else { return Ok(None) };
         if self.entry(before)? != 0 {
@@ -223,7 +223,7 @@ impl CycleReader {
         Ok(found.filter(|slot| *slot < per_file))
     }
 
-    /// The record that an entry names.
+    /// The record that an entry points to.
     #[inline]
     pub fn payload(&mut self, sequence: u64, entry: u64) -> Result<Payload<'_>> {
         let length = self.record(sequence, entry)?;
@@ -231,7 +231,7 @@ impl CycleReader {
         Ok(Payload { region, at, length })
     }
 
-    /// A copy of the bytes of the record that an entry names.
+    /// A copy of the bytes of the record that an entry points to.
     #[inline]
     pub fn bytes(&mut self, sequence: u64, entry: u64) -> Result<&[u8]> {
         let length = self.record(sequence, entry)?;
@@ -241,7 +241,7 @@ impl CycleReader {
         Ok(&self.copy)
     }
 
-    /// The length of a record, whose data file is the last one used from here on.
+    /// The length of a record, whose data file becomes the most recently used one.
     #[inline]
     fn record(&mut self, sequence: u64, entry: u64) -> Result<u64> {
         match self.record_as_laid_out(sequence, entry) {
@@ -250,7 +250,7 @@ impl CycleReader {
         }
     }
 
-    /// What was found of the first entries need not fit those that follow.
+    /// The layout detected from the first entries need not fit later ones.
     #[cold]
     fn record_by_another_layout(&mut self, sequence: u64, entry: u64) -> Result<u64> {
         let before = self.layout;
@@ -320,7 +320,7 @@ impl CycleReader {
     }
 }
 
-/// Where the record of an entry is that `record` has just found.
+/// The location of the record that `record` has just found.
 #[inline]
 fn last_used(
     layout: Option<Layout>,

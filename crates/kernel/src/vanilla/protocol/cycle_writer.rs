@@ -4,16 +4,16 @@
 //!    after a word of padding where the payload has to lie at a multiple of 8.
 //! 2. `publish` stores the length with release: the record is complete.
 //! 3. Of a synchronous append, the data file is written to the medium.
-//! 4. `claim_next`, or `claim`, stores the entry in the first free slot by compare-and-swap: readers
-//!    see the message.
+//! 4. `claim_next`, or `claim`, stores the entry in the first free slot by compare-and-swap:
+//!    readers see the message.
 //! 5. Of a synchronous append, the index file is written to the medium.
 //!
-//! A writer that dies before step 4 leaves a record that no entry names: nobody sees it. An append
-//! that fails takes its record back.
+//! A writer that dies before step 4 leaves a record that no entry points to, which readers never
+//! see. An append that fails withdraws its record.
 //!
-//! Retention may remove the cycle of a writer that stood still for a minute. So after step 4, once a
-//! second at most, the writer looks whether its index file still has its name: an entry in a file that
-//! lost it is an error, as nobody reads that message.
+//! Retention may remove the cycle of a writer that was paused for a minute. So after step 4, at
+//! most once a second, the writer checks whether its index file still has its name: an entry in a
+//! file without its name is an error, as no reader finds that message.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,25 +30,26 @@ use crate::vanilla::format::names::{FileName, MOST_INDEX_FILES};
 use crate::vanilla::format::record::{self, HEADER};
 use crate::{Error, Result};
 
-/// How often a writer looks whether its index file still has its name, at most.
+/// How often, at most, a writer checks that its index file still has its name.
 const LOOK_MS: u64 = 1_000;
 
 /// A record that is stored and has no entry yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged {
-    /// What names it in the index.
+    /// Its entry in the index.
     entry: u64,
-    /// Of the payload.
+    /// Position of the payload.
     position: u64,
     length: u32,
 }
 
-/// What room a message needs.
+/// The room a message needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
-    /// What has to fit the rest of its data file; at least its length.
+    /// The bytes that must fit the rest of its data file; at least the message's length.
     pub capacity: u64,
-    /// At a multiple of 8, so that words of 64 bits at multiples of 8 in it can be swapped.
+    /// Whether to start at a multiple of 8, so that 64-bit words at multiples of 8 in it can be
+    /// swapped.
     pub is_aligned: bool,
 }
 
@@ -73,30 +74,31 @@ pub struct CycleWriter {
     index_number: u64,
     /// The slot to try next: all before it are taken.
     slot: u64,
-    /// The last data file of this thread id that entries from before a restart name.
+    /// The last data file of this thread id that entries from before a restart point to.
     named_file: Option<u64>,
     data: Option<DataFile>,
     unsynced: Unsynced,
-    /// When the index file was last seen to have its name.
+    /// When the index file was last checked to have its name.
     looked_ms: i64,
-    /// The system drops what it could not write, and reports that once.
+    /// Whether a sync has failed: the system drops pages it could not write, and reports that only
+    /// once.
     pub has_sync_failed: bool,
 }
 
 /// The data file that is filled.
 struct DataFile {
     number: u64,
-    /// The entry of position 0; those of others follow.
+    /// The entry of position 0; those of later positions count up from it.
     entry: u64,
     block: Block,
     /// Where the next record's length word belongs.
     position: u64,
-    /// Of a description of its own, which forked children give up.
+    /// The file's lock, on another description, which forked children give up.
     _held: Option<LockedFile>,
 }
 
 impl CycleWriter {
-    /// Opens the index of a cycle, and makes it where there is none.
+    /// Opens the index of a cycle, created if missing.
     pub fn open(
         cycle: i32,
         base: &Path,
@@ -127,14 +129,14 @@ impl CycleWriter {
         })
     }
 
-    /// The longest payload there is room for in a data file, if it may lie at any multiple of 4.
+    /// The longest payload that fits a data file, if it may lie at any multiple of 4.
     #[must_use]
     pub const fn longest_payload(layout: &Layout) -> u64 {
         let block = layout.packing.data_block - HEADER;
         if block < record::LENGTH_LIMIT { block } else { record::LENGTH_LIMIT - 1 }
     }
 
-    /// Appends a message; the sequence number it got.
+    /// Appends a message; returns its sequence number.
     #[inline]
     pub fn append(&mut self, parts: [&[u8]; 2], room: Room, synced: bool) -> Result<u64> {
         let length = (parts[0].len() + parts[1].len()) as u64;
@@ -143,7 +145,7 @@ impl CycleWriter {
         self.publish(staged);
         if !synced {
             self.unsynced.has_messages = true;
-            // Moving a `Result` about would take longer than storing the entry.
+            // Matched in place: copying a `Result` would take longer than storing the entry.
             if let Some(sequence) = self.claim_next(staged) {
                 if self.is_look_due() {
                     self.check_present()?;
@@ -159,7 +161,7 @@ impl CycleWriter {
         clock::coarse_time_ms().abs_diff(self.looked_ms) >= LOOK_MS
     }
 
-    /// An error where the index file lost its name. What was stored in it stays as it is.
+    /// An error if the index file has lost its name. Stored bytes are not undone.
     #[cold]
     fn check_present(&mut self) -> Result<()> {
         if !self.is_present()? {
@@ -183,7 +185,7 @@ impl CycleWriter {
         }
     }
 
-    /// Steps 3 to 5, where they are more than storing an entry.
+    /// Steps 3 to 5, if they need more than storing an entry.
     #[cold]
     fn finish(&mut self, staged: Staged, synced: bool) -> Result<u64> {
         let stored = if synced { self.sync_data() } else { Ok(()) };
@@ -205,7 +207,7 @@ impl CycleWriter {
     #[inline]
     fn make_room(&mut self, length: u64, room: Room) -> Result<()> {
         let block = self.layout.packing.data_block;
-        // Java takes an empty message that begins where the file ends for one of the next file.
+        // Java takes an empty message at the end of a file for one of the next file.
         let needed = HEADER + room.capacity.max(length).max(1).min(block - HEADER);
         let start = |data: &DataFile| data.position + room.padding(data.position);
         if self.data.as_ref().is_none_or(|data| start(data) + needed > block) {
@@ -261,7 +263,7 @@ impl CycleWriter {
         synced
     }
 
-    /// Step 4, for the slot to try next; None where it is taken or has to be made present.
+    /// Step 4, for the slot to try next; None if it is taken or its page must be reserved first.
     #[inline]
     fn claim_next(&mut self, staged: Staged) -> Option<u64> {
         let (per_file, position) = (self.layout.entries_per_file(), self.slot * 8);
@@ -295,7 +297,7 @@ impl CycleWriter {
         }
     }
 
-    /// Undoes steps 1 and 2 of a record that no entry names.
+    /// Undoes steps 1 and 2 for a record that no entry points to.
     fn take_back(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { return };
         let header = staged.position - HEADER;
@@ -317,7 +319,8 @@ impl CycleWriter {
         Ok(())
     }
 
-    /// A data file that nobody else has: the name after the last of this thread id, or one after that.
+    /// Opens a data file that no other writer has: with the number after the last one of this
+    /// thread id, or a later one.
     fn open_data(&mut self) -> Result<()> {
         let (block, tid) = (self.layout.packing.data_block, self.tid);
         let limit = self.layout.packing.file_limit();
@@ -326,7 +329,7 @@ impl CycleWriter {
             None => directory::files(&self.directory)?
                 .into_iter()
                 .filter_map(|(name, _)| match name {
-                    // No entry can name a file beyond the limit: it is a stray one.
+                    // No entry can point to a file beyond the limit: ignore such a stray file.
                     FileName::Data { tid: found, file } if found == tid && file < limit => {
                         Some(file)
                     }
@@ -341,7 +344,8 @@ impl CycleWriter {
             let Some(entry) = self.layout.packing.pack(at) else { break };
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
-                // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
+                // Shows a rebuild of the index that the writer is alive. No other process knows the
+                // file yet.
                 let held =
                     LockedFile::try_take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
                 let opened = DataFile { number, entry, block: opened, position: 0, _held: held };
@@ -363,8 +367,8 @@ impl CycleWriter {
         Error::CycleFull { cycle: self.cycle, sequence: limit, limit }
     }
 
-    /// Returns when all appended messages are on the medium: the data before the entries that name
-    /// it, but for files that were filled since the last sync.
+    /// Returns when all appended messages are on the medium: data before the entries that point to
+    /// it, except for files that were filled since the last sync.
     pub fn sync(&mut self) -> Result<()> {
         self.unsynced.sync_files()?;
         self.sync_data()?;
@@ -373,7 +377,7 @@ impl CycleWriter {
         Ok(())
     }
 
-    /// Leaves the cycle. What was not synced remains to be.
+    /// Leaves the cycle; returns the files that are still to be synced.
     #[must_use]
     pub fn leave(mut self) -> Option<Unsynced> {
         let data = self.data.as_ref().map(|data| data.block.path());
@@ -382,13 +386,13 @@ impl CycleWriter {
     }
 }
 
-/// What an index holds that is older than the start of the machine. A power cut may have taken entries
-/// before others, which readers have passed, and data files that entries name.
+/// The state of an index from before the machine was booted. A power cut may have lost entries
+/// before others, which readers have passed, and data files that entries point to.
 #[derive(Default)]
 struct Survivors {
     /// The sequence number after the last entry.
     end: u64,
-    /// The last data file of the writer's thread id that is named.
+    /// The last data file of the writer's thread id that an entry points to.
     file: Option<u64>,
 }
 
@@ -422,14 +426,14 @@ fn open_index(directory: &Path, number: u64, layout: Layout, file_mode: u32) -> 
     Block::open_or_create(&path, layout.index_block, file_mode)
 }
 
-/// Files of a cycle that were filled or left, and not synced.
+/// Files of a cycle that were filled or left, but not synced.
 pub struct Unsynced {
     /// The queue's directory.
     base: PathBuf,
     directory: PathBuf,
     files: Vec<PathBuf>,
     are_names_synced: bool,
-    /// Messages were appended that are not on the medium.
+    /// Whether it has messages that are not on the medium.
     has_messages: bool,
 }
 
@@ -444,7 +448,7 @@ impl Unsynced {
         }
     }
 
-    /// Another file takes the place of this one.
+    /// Notes a file that another one replaces.
     fn add(&mut self, path: &Path) {
         self.are_names_synced = false;
         if self.has_messages {
@@ -454,7 +458,7 @@ impl Unsynced {
 
     fn sync_files(&mut self) -> Result<()> {
         while let Some(path) = self.files.last() {
-            // One that was deleted meanwhile has nothing to keep.
+            // A file that was deleted meanwhile need not be synced.
             if let Some(file) = Block::open(path, false)? {
                 file.sync()?;
             }

@@ -1,4 +1,5 @@
-//! How a cycle's files are laid out. They do not say it: it is what makes their entries name records.
+//! Detects the layout of a cycle's files. The files do not state it: it is the layout under which
+//! their entries point to records.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,12 +19,12 @@ use crate::{Error, Result};
 pub const INDEX_BLOCK: u64 = 16 << 20;
 /// Java's default block size of data files.
 pub const DATA_BLOCK: u64 = 64 << 20;
-/// Entries that are tried.
+/// How many entries are tried.
 const SAMPLE: usize = 64;
-/// No block is larger.
+/// The greatest block size, as a power of two.
 const LARGEST_BLOCK_BITS: u32 = 40;
 
-/// What the opener said of the layout.
+/// The layout as far as the caller gives it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     /// Bits of the thread id in entries.
@@ -61,7 +62,7 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// What is asked for, and otherwise what Java would choose on this machine.
+/// The requested layout, completed by what Java would choose on this machine.
 pub fn default_layout(asked: Asked) -> Result<Layout> {
     let data_block = asked.data_block.unwrap_or(DATA_BLOCK);
     let tid_bits = asked.tid_bits.map_or_else(tid_bits_of_machine, Ok)?;
@@ -81,19 +82,19 @@ fn tid_bits_of_machine() -> Result<u32> {
     Ok(limit.clamp(1 << 16, 1 << 24).next_power_of_two().trailing_zeros())
 }
 
-/// A layout, and how many of the entries that were tried name a record by it.
+/// A layout, and how many of the tried entries point to a record under it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit {
     /// The layout.
     pub layout: Layout,
-    /// Entries that name a record.
+    /// Entries that point to a record.
     pub records: usize,
     /// Entries that were tried.
     pub entries: usize,
 }
 
-/// The first entries of a cycle, and its files. Others may append meanwhile: fits are compared by one
-/// sample alone.
+/// The first entries of a cycle, and its files. As writers may append meanwhile, fits are only
+/// comparable within one sample.
 pub struct Sample {
     index: PathBuf,
     entries: Vec<u64>,
@@ -105,7 +106,7 @@ impl Sample {
     /// A sample of a directory; None while there is no entry.
     pub fn of(directory: &Path) -> Result<Option<Self>> {
         let Some((index, entries)) = first_used(directory)? else { return Ok(None) };
-        // Only now: a data file is made before the entries that name it.
+        // Listed only now: a data file is created before the entries that point to it.
         let files = directory::files(directory)?;
         let data = DataFiles::new(directory, &files);
         Ok(Some(Self { index, entries, index_block: index_block(&files), data }))
@@ -151,7 +152,7 @@ fn no_layout(path: &Path, entry: u64, asked: Asked) -> Error {
     Error::corrupt("no layout fits the entries", path, 0, format!("entry {entry:#x}"), expected)
 }
 
-/// The first index file with an entry, and its first ones.
+/// The first index file with an entry, and its first entries.
 fn first_used(directory: &Path) -> Result<Option<(PathBuf, Vec<u64>)>> {
     let found = directory::files(directory)?;
     let mut numbers: Vec<_> = found.iter().filter_map(|(name, _)| index_number(*name)).collect();
@@ -173,8 +174,8 @@ const fn index_number(name: FileName) -> Option<u64> {
     }
 }
 
-/// The first entries of an index file that are not 0: some of its first ones, or where a power cut
-/// or a lost page left none of them, others.
+/// The first nonzero entries of an index file: among its first ones, or later ones if a power cut
+/// or a lost page left none there.
 fn first_entries(path: &Path) -> Result<Vec<u64>> {
     let Some(file) = open(path)? else { return Ok(Vec::new()) };
     let failed = |e| Error::io("cannot read", path, e);
@@ -198,7 +199,7 @@ fn add_entries(entries: &mut Vec<u64>, bytes: &[u8]) {
     entries.extend(words.filter(|word| *word != 0).take(room));
 }
 
-/// An index file that another one follows is whole; others may be short.
+/// The block size of index files: one that another follows is complete; others may be short.
 fn index_block(files: &[(FileName, u64)]) -> u64 {
     let mut indexes: Vec<_> =
         files.iter().filter_map(|(name, len)| Some((index_number(*name)?, *len))).collect();
@@ -215,7 +216,7 @@ fn open(path: &Path) -> Result<Option<File>> {
     files::open(path, Access { write: false, create_mode: None })
 }
 
-/// The data files of a directory, opened when an entry names them.
+/// The data files of a directory, opened when an entry points to them.
 struct DataFiles {
     directory: PathBuf,
     lengths: HashMap<(u32, u64), u64>,
@@ -237,7 +238,7 @@ impl DataFiles {
         let longest = self.lengths.values().copied().max().unwrap_or(DATA_BLOCK);
         let top = longest.next_power_of_two().trailing_zeros().min(LARGEST_BLOCK_BITS);
         let larger = (top..=LARGEST_BLOCK_BITS).map(|bits| 1 << bits);
-        // A second file is made when the first one is full.
+        // A second file is created when the first one is full.
         let is_full = self.lengths.keys().any(|(_, file)| *file > 0);
         let is_whole = longest.is_power_of_two() || is_full;
         let first = if is_whole { 1 << top } else { DATA_BLOCK.max(1 << top) };

@@ -8,7 +8,7 @@ use crate::probe::fault;
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
-/// The directory of a cycle, by its path below `base`; None when it is missing.
+/// The directory of a cycle, by its path below `base`; None if it is missing.
 pub fn find(base: &Path, name: &str) -> Result<Option<PathBuf>> {
     let mut path = base.to_path_buf();
     for part in name.split('/') {
@@ -20,7 +20,7 @@ pub fn find(base: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// As [`find`], made when it is missing.
+/// Like [`find`], but created if missing.
 pub fn find_or_make(base: &Path, name: &str, file_mode: u32) -> Result<PathBuf> {
     let mut path = base.to_path_buf();
     for part in name.split('/') {
@@ -32,7 +32,7 @@ pub fn find_or_make(base: &Path, name: &str, file_mode: u32) -> Result<PathBuf> 
     Ok(path)
 }
 
-/// Makes one directory, which may be there by now.
+/// Creates one directory, which may already exist.
 pub fn make(path: &Path, file_mode: u32) -> Result<()> {
     match fault::call!("vanilla.dir.create", files::make_directory(path, permissions(file_mode))) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -73,8 +73,8 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Files of a cycle with their lengths. Foreign names, links and directories are skipped. Of a cycle
-/// that was removed, as by retention, there are none.
+/// Files of a cycle with their lengths. Foreign names, links and directories are skipped. Empty if
+/// the cycle was removed, as by retention.
 pub fn files(directory: &Path) -> Result<Vec<(FileName, u64)>> {
     let failed = |e| Error::io("cannot list", directory, e);
     let mut files = Vec::new();

@@ -10,7 +10,7 @@ use crate::os::files::{self, Access};
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
-/// The first number from `from` up to `limit` that is free, where all before a free one are taken.
+/// The first free number from `from` up to `limit`, if all before a free one are taken.
 pub fn first_free(
     from: u64,
     limit: u64,
@@ -46,9 +46,9 @@ fn between(
     Ok(free)
 }
 
-/// The numbers of a cycle's index files in ascending order. A file is made when the one before it is
-/// full: where that is missing, a file with entries counts if the last one before it is full. Any
-/// other is a stray one, which neither readers nor writers go to.
+/// The numbers of a cycle's index files in ascending order. A file is created when the preceding
+/// one is full: if that is missing, a file with entries counts if the last one before it is full.
+/// Other files are stray; readers and writers ignore them.
 pub fn index_numbers(directory: &Path, per_file: u64) -> Result<Vec<u64>> {
     let found = directory::files(directory)?.into_iter().filter_map(|(name, _)| match name {
         FileName::Index(number) => Some(number),

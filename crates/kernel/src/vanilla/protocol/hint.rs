@@ -1,8 +1,8 @@
-//! The first and the last cycle of a queue of many, kept in its directory.
+//! The first and the last cycle of a queue with many cycles, cached in its directory.
 //!
-//! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time of
-//! change. As long as those are the same, nobody made or removed a name there, and no other process
-//! has to list it. Java skips the file; what it makes there changes the time.
+//! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time
+//! of change. While those are the same, no name was created or removed there, and no other process
+//! has to list it. Java skips the file; directories that it creates change the time.
 //!
 //! A power cut may bring back a time with other names, on file systems without a journal: a hint
 //! counts only until the machine is started again.
@@ -21,14 +21,14 @@ use crate::vanilla::format::cycle::CycleFormat;
 const NAME: &str = ".cycles";
 /// Length of the file; a longer pattern has no hint.
 const LENGTH: usize = 512;
-/// Another one after each start of the machine.
+/// The file with an id that changes with each boot of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Two changes within this time may have the same time.
 const TIME_GRAIN: Duration = Duration::from_millis(50);
 /// Changes within this time may have the same time on a file system of whole or even seconds.
 const COARSE_TIME_GRAIN: Duration = Duration::from_secs(3);
 
-/// Changes whenever a name is made or removed in a directory.
+/// A stamp that changes whenever a name is created or removed in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub(super) inode: u64,
@@ -55,23 +55,23 @@ impl Stamp {
     }
 }
 
-/// The file of a queue.
+/// The hint file of a queue.
 pub struct Hint {
     path: PathBuf,
-    /// What cycles are named by: numbers of another format mean other directories.
+    /// The naming of cycles: with another format the numbers mean other directories.
     format: String,
 }
 
 impl Hint {
-    /// Nothing is looked at yet.
+    /// A hint that has not been read yet.
     #[must_use]
     pub fn new(base: &Path, format: &CycleFormat) -> Self {
         let named = format!("{} {:?} {}", format.length_ms(), format.zone(), format.pattern());
         Self { path: base.join(NAME), format: named }
     }
 
-    /// The first and the last cycle, if the directory still has this stamp. A file that cannot be
-    /// read, was torn or is about another state counts as none.
+    /// The first and the last cycle, if the directory still has this stamp. None if the file is
+    /// unreadable, torn or about another state.
     #[must_use]
     pub fn load(&self, stamp: Stamp) -> Option<(i32, i32)> {
         let file = files::open(&self.path, Access { write: false, create_mode: None }).ok()??;
@@ -84,7 +84,7 @@ impl Hint {
         Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first < last)
     }
 
-    /// Keeps them for others. Where that fails, the others list the directory.
+    /// Stores them for other processes. If that fails, those list the directory.
     pub fn store(&self, stamp: Stamp, first: i32, last: i32, file_mode: u32) {
         let Some(about) = self.about(stamp) else { return };
         let said = format!("{about}{first} {last}");
@@ -95,10 +95,10 @@ impl Hint {
         bytes.resize(LENGTH, 0);
         let access = Access { write: true, create_mode: Some(file_mode) };
         if let Ok(Some(file)) = files::open(&self.path, access)
-            // With a second name it is someone else's file.
+            // With a second name it is not Quire's file.
             && fault::call!("vanilla.hint.stat", file.metadata()).is_ok_and(|it| it.nlink() == 1)
         {
-            // In place: another file under the name would change the directory's time.
+            // Written in place: replacing the file would change the directory's time.
             let _ = fault::call!("vanilla.hint.write", file.write_all_at(&bytes, 0));
         }
     }
@@ -110,7 +110,7 @@ impl Hint {
     }
 }
 
-/// Finds what was written by half, or by two at once.
+/// A checksum that detects partial and concurrent writes.
 fn checksum(said: &str) -> String {
     let mut hasher = DefaultHasher::new();
     hasher.write(said.as_bytes());

@@ -1,8 +1,10 @@
-//! Which cycles there are, at a cost that does not grow with them while nothing changes.
+//! Lists the cycles of a queue, at a cost that does not grow with their number while nothing
+//! changes.
 //!
-//! The directories are listed once. Afterwards the times of change are looked at of those in which a
-//! later cycle would get its directory: one for each level of the pattern. Of many cycles in one
-//! directory, the first and the last are kept there, and opening the queue does not list it again.
+//! The directories are listed once. Afterwards only the modification times of directories that
+//! would get a later cycle's directory are checked: one for each level of the pattern. If a
+//! directory has many cycles, the first and the last are cached there, so that opening the queue
+//! does not list it again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,11 +18,11 @@ use crate::vanilla::format::cycle::{self, CycleFormat, NamedCycleGuess};
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
-/// Levels of directories that are looked at for cycles of an unknown pattern.
+/// The most levels of directories searched for cycles of an unknown pattern.
 const MOST_LEVELS: usize = 6;
-/// Directories that are looked at for the pattern.
+/// The most directories examined for the pattern.
 const SAMPLE: usize = 64;
-/// Fewer cycles are listed about as fast as a hint is read.
+/// Listing fewer cycles is about as fast as reading a hint.
 const HINTED_FROM: usize = 64;
 
 /// The cycles of a queue.
@@ -28,7 +30,7 @@ pub struct Listing {
     base: PathBuf,
     format: CycleFormat,
     hint: Hint,
-    /// The mode of a hint that is made; None: nothing is written.
+    /// The mode of a new hint file; None: never write one.
     file_mode: Option<u32>,
     state: Mutex<State>,
 }
@@ -37,15 +39,15 @@ pub struct Listing {
 struct State {
     /// In ascending order.
     cycles: Vec<i32>,
-    /// Otherwise only the first and the last.
+    /// Whether `cycles` has all cycles; otherwise only the first and the last.
     is_whole: bool,
-    /// Directories as they were before they were listed.
+    /// The stamps of directories before they were listed.
     stamps: Vec<(PathBuf, Stamp)>,
     is_settled: bool,
 }
 
 impl Listing {
-    /// Nothing is looked at yet.
+    /// A listing that has not been read yet.
     #[must_use]
     pub fn new(base: &Path, format: CycleFormat, file_mode: Option<u32>) -> Self {
         let hint = Hint::new(base, &format);
@@ -70,8 +72,8 @@ impl Listing {
         Ok(state.cycles.clone())
     }
 
-    /// Has the next question list directories within directories: one that is made in an older one
-    /// changes no time that is looked at.
+    /// Makes the next query list nested directories again: creating one in an older directory
+    /// changes none of the checked times.
     pub fn refresh(&self) {
         if !self.is_flat() {
             self.lock().stamps.clear();
@@ -87,7 +89,7 @@ impl Listing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is at the place that divides the cycles.
+    /// Calls the second closure with the position that partitions the cycles.
     fn at(
         &self,
         is_left: impl Fn(i32) -> bool,
@@ -122,7 +124,7 @@ impl Listing {
     fn list(&self) -> Result<State> {
         let now = SystemTime::now();
         let mut names = Vec::new();
-        // Before the names: what comes later changes the time again.
+        // Taken before the names: later changes give another time.
         let base = changed(&self.base)?;
         leaves(&self.base, "", self.format.depth(), &mut names)?;
         let mut cycles: Vec<_> =
@@ -160,7 +162,7 @@ impl State {
     }
 }
 
-/// The queue's own directory may be reached by a link, which never changes.
+/// Follows a link to the queue's own directory, as the link itself never changes.
 fn changed(path: &Path) -> Result<Stamp> {
     let found = fault::call!("vanilla.dir.stat", std::fs::metadata(path));
     found.map(|found| Stamp::of(&found)).map_err(|e| Error::io("cannot look at", path, e))
@@ -186,8 +188,8 @@ fn leaves(path: &Path, name: &str, depth: usize, found: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// The pattern of the cycles below `base`, by the first directories that look like some; None when
-/// none does.
+/// The pattern of the cycles below `base`, by the first directories that look like cycles; None if
+/// none do.
 pub fn guess_pattern(base: &Path) -> Result<Option<NamedCycleGuess>> {
     let mut level = vec![String::new()];
     for _ in 0..MOST_LEVELS {
@@ -219,8 +221,8 @@ fn has_files(path: &Path) -> Result<bool> {
     }
 }
 
-/// Whether a directory is gone, or closed to this user. Any other failure would hide cycles, and a
-/// writer would begin others by another pattern.
+/// Whether a directory was removed, or is not accessible to this user. Ignoring other failures
+/// would hide cycles, and a writer would begin new ones by another pattern.
 fn is_out_of_sight(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
 }
@@ -251,7 +253,7 @@ mod tests {
     const FIRST: i32 = 17_000;
     const COUNT: i32 = 100;
 
-    /// A queue's directory with a hint, and a listing that looks at it for the first time.
+    /// A queue's directory with a hint, and a new listing of it.
     fn hinted() -> (tempfile::TempDir, Listing) {
         let dir = tempfile::tempdir().unwrap();
         let format = CycleFormat::new("yyyyMMdd", cycle::DAY_MS, jiff::tz::TimeZone::UTC).unwrap();

@@ -1,10 +1,10 @@
 //! A lost or damaged index made again from the data files.
 //!
-//! Entries that name a record keep their places. Records that no entry names, as of a lost page of
-//! the index or of a writer that died before its last entry, fill the free places, thread by thread:
-//! files do not say in which order threads wrote. What is left free is closed up. The old files stay
-//! beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced at once: a rebuild that
-//! was interrupted is made good by another one.
+//! Entries that point to a record keep their places. Records without an entry, due to a lost page
+//! of the index or a writer that died before its last entry, fill the free places, thread by
+//! thread: files do not record in which order threads wrote. Remaining free places are closed up.
+//! The old files stay beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced
+//! atomically: an interrupted rebuild is completed by another one.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
@@ -21,16 +21,16 @@ use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER, Length};
 use crate::{Error, Result};
 
-/// What was done to the index of a cycle.
+/// The result of rebuilding a cycle's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
     /// Messages of the cycle.
     pub messages: u64,
-    /// Messages that the index had lost.
+    /// Messages that were missing in the index.
     pub recovered: u64,
-    /// Entries that named no record.
+    /// Entries that pointed to no record.
     pub dropped: u64,
-    /// Whether messages have another index now.
+    /// Whether messages have changed their index.
     pub is_moved: bool,
 }
 
@@ -42,8 +42,8 @@ impl Rebuilt {
     }
 }
 
-/// Looks at a cycle's directory, and writes its index again if that is needed. Nobody may write to
-/// the cycle meanwhile: writers of this kernel are noticed.
+/// Checks a cycle's directory, and writes its index again if necessary. No process may write to the
+/// cycle meanwhile; Quire's writers are detected.
 pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
     let found = directory::files(directory)?;
     for (name, _) in &found {
@@ -68,20 +68,20 @@ pub struct Compared {
     pub layout: Layout,
     /// Sequence numbers and entries that are not 0.
     pub entries: Vec<(u64, u64)>,
-    /// Entries that name a record, each record once.
+    /// Entries that point to a record, each record once.
     pub kept: Vec<(u64, u64)>,
-    /// Entries that records without one should have.
+    /// The entries that are missing for records without one.
     pub lost: Vec<u64>,
 }
 
-/// Compares a cycle's entries with its records; None where there is neither.
+/// Compares a cycle's entries with its records; None if there are neither.
 pub fn compare(
     directory: &Path,
     asked: Asked,
     found: &[(FileName, u64)],
 ) -> Result<Option<Compared>> {
     let mut data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
-    data.sort_unstable(); // a directory lists files in any order, and a thread filled them in this one
+    data.sort_unstable(); // in the order in which each thread filled them, not the directory's
     let mut records = Vec::new();
     for (tid, file) in data {
         add_records(directory, tid, file, &mut records)?;
@@ -133,21 +133,21 @@ fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location
     Ok(())
 }
 
-/// The length of the record whose header is at a position; None where none is published.
+/// The length of the record whose header is at a position; None if none is published there.
 fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
     let Length::Bytes(length) = record::length(block.word32(at)?) else { return Ok(None) };
     let length = u64::from(length);
     Ok((at + HEADER + length <= block.length()).then_some(length))
 }
 
-/// Where the payload of the next record begins, and its length: after padding, if there is any.
+/// The start and length of the next record's payload, skipping padding.
 pub fn record_from(block: &mut Block, at: u64) -> Result<Option<(u64, u64)>> {
     let is_padding = block.word32(at)? == record::PADDING;
     let at = if is_padding { at + HEADER } else { at };
     Ok(record_at(block, at)?.map(|length| (at + HEADER, length)))
 }
 
-/// Whether a data file has that many records, or more.
+/// Whether a data file has at least this many records.
 pub fn has_records(path: &Path, count: u64) -> Result<bool> {
     let Some(mut block) = Block::open(path, false)? else { return Ok(false) };
     let mut at = 0;
@@ -158,7 +158,7 @@ pub fn has_records(path: &Path, count: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// The layout by the entries, or where they are lost by the lengths of the files.
+/// The layout by the entries or, if they are lost, by the lengths of the files.
 fn layout_of(
     directory: &Path,
     asked: Asked,
@@ -190,7 +190,7 @@ fn layout_of(
     Ok(Some(layout))
 }
 
-/// The entries that name a record, each record once.
+/// The entries that point to a record, each record once.
 fn named_records(
     directory: &Path,
     layout: &Layout,
@@ -215,8 +215,8 @@ fn named_records(
     Ok(kept)
 }
 
-/// All entries in their new order, and whether one that was kept has another place. The next lost
-/// one is the last of its list.
+/// All entries in their new order, and whether a kept entry has moved. Lost entries are taken from
+/// the end of `lost`.
 fn joined(kept: &[(u64, u64)], mut lost: Vec<u64>) -> (Vec<u64>, bool) {
     let mut entries = Vec::with_capacity(kept.len() + lost.len());
     let mut is_moved = false;

@@ -1,4 +1,4 @@
-//! What was appended and synced while changes were recorded.
+//! Records which messages were appended and synced while changes were recorded.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use quire_kernel::probe::recorder;
 /// Payloads by their indexes.
 pub type Messages = BTreeMap<i64, Vec<u8>>;
 
-/// What was done, in order.
+/// The operations, in order.
 #[derive(Default)]
 pub struct History {
     /// Messages, and how many changes there were before each was begun.
     messages: BTreeMap<i64, (Vec<u8>, usize)>,
-    /// How many changes there were when messages were synced, and which.
+    /// How many changes there were when messages were synced, and which messages.
     synced: Vec<(usize, Vec<i64>)>,
 }
 
@@ -40,7 +40,7 @@ impl History {
         self.messages.values().filter(|(_, begun)| *begun < moment).count()
     }
 
-    /// What was synced is whole; of the rest nothing is there that was not appended.
+    /// Checks that synced messages are whole, and that there is nothing that was not appended.
     pub fn check(&self, case: &str, found: &Messages, moment: usize) {
         for (_, covered) in self.synced.iter().filter(|(at, _)| *at <= moment) {
             for index in covered {
@@ -57,7 +57,7 @@ impl History {
     }
 }
 
-/// Where bytes are missing there are zeros; a zero was never sent.
+/// Whether `found` is `sent` with bytes missing: those read as zeros, which are never sent.
 fn is_torn_from(found: &[u8], sent: &[u8]) -> bool {
     let same = |(found, sent): (&u8, &u8)| *found == *sent || *found == 0;
     found.len() == sent.len() && found.iter().zip(sent).all(same)

@@ -17,14 +17,15 @@ use crate::{EXHAUSTIVE, number, room};
 
 /// One image in this many is of these formats.
 const SHARE: u64 = 20;
-/// Of each moment, random images and torn ones.
+/// The number of random images of each moment, and of torn ones.
 const RANDOM: usize = 12;
 
 /// A format, in one of its shapes.
 trait Family: std::fmt::Debug {
-    /// Appends, syncs and reopens, as the seed says.
+    /// Appends, syncs and reopens, directed by the seed.
     fn run(&self, path: &Path, random: &mut Random) -> History;
-    /// What a reader finds who goes past what is damaged, and how much of it one that does not.
+    /// The messages found by a reader that skips damage, and how many of them one that does not
+    /// finds.
     fn read(&self, path: &Path) -> (Messages, usize);
     /// Appends with new writers and syncs.
     fn append(&self, path: &Path) -> Messages;
@@ -68,7 +69,8 @@ fn a_power_cut_keeps_what_older_formats_synced() {
     assert!(lost > 0, "no image lost anything");
 }
 
-/// Cuts the power after these changes, in several ways; how many images, and messages lost.
+/// Cuts the power after these changes, in several ways; returns the number of images, and of lost
+/// messages.
 fn cut(
     family: &dyn Family,
     history: &History,
@@ -102,7 +104,7 @@ fn cut(
     (images + 1, lost)
 }
 
-/// Checks an image, appends, and checks again. How many messages are lost.
+/// Checks an image, appends, and checks again. Returns the number of lost messages.
 fn try_image(
     case: &str,
     family: &dyn Family,

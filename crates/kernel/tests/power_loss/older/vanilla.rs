@@ -18,7 +18,7 @@ use crate::workload::{DAY_MS, START_MS, payload};
 
 const STEPS: u64 = 60;
 const APPENDED: usize = 20;
-/// More than a cycle has.
+/// More messages than a cycle has.
 const MOST_MESSAGES: i64 = 80;
 
 /// A queue of small blocks.
@@ -125,8 +125,8 @@ impl Family for Vanilla {
         let mut appended = Messages::new();
         for _ in 0..2 {
             let queue = self.open(path, &clock);
-            // One of the two: where files do not say when they were made, only the first writer
-            // after the power cut knows of it.
+            // Only one of the two: if files do not show when they were created, only the first
+            // writer after the power cut knows of it.
             let tid = (self.data_block > 4_096).then_some(7);
             let writer = VanillaAppender::new(queue, tid).expect("an appender");
             for number in 0..APPENDED {
@@ -134,12 +134,12 @@ impl Family for Vanilla {
                 let record = Record { parts: [&payload, &[]], ..Record::default() };
                 match writer.append(&Detached::here(), None, record) {
                     Ok(index) => drop(appended.insert(index, payload)),
-                    // No data file is left that an entry names: `rebuild_index` comes first.
+                    // No data file with an entry is left: `rebuild_index` must come first.
                     Err(Error::Corrupt { .. }) => break,
                     Err(error) => panic!("cannot append: {error}"),
                 }
             }
-            // Then the cycle of the power cut.
+            // Then in the cycle of the power cut.
             clock.store(START_MS, Ordering::Relaxed);
         }
         appended

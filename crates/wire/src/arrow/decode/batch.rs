@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::out::room;
 use crate::reader::Reader;
 
-/// Batches of fewer bytes do not look whether there is memory.
+/// Batches of fewer bytes do not check for memory.
 const LOOK: usize = 1 << 20;
 
 /// Messages decoded into columns.
@@ -20,7 +20,7 @@ pub struct Batch<'p> {
     content: Content<'p>,
     messages: usize,
     bytes: usize,
-    /// From how many bytes on it has to look whether there is memory.
+    /// The number of bytes from which on it must check for memory again.
     until_look: usize,
 }
 
@@ -103,8 +103,8 @@ impl<'p> Batch<'p> {
         Ok(())
     }
 
-    /// Columns grow by doubling, and abort the process if there is no memory: so before the bytes of
-    /// the messages double, this checks that there is room for columns, of small values too.
+    /// Columns grow by doubling, and abort the process when out of memory. So before the bytes of
+    /// the messages double, this checks that there is memory for columns, also of small values.
     #[cold]
     fn look_for_room(&mut self, taken: usize) -> Result<()> {
         room(taken.saturating_mul(4))?;

@@ -1,4 +1,4 @@
-//! Names as encoded in messages, compared without decoding.
+//! Names as encoded in messages, for comparison without decoding.
 
 use crate::reader::Reader;
 

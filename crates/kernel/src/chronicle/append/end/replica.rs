@@ -13,8 +13,8 @@ use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
-/// A place between two documents of a cycle: the sequence of the next message, and how many metadata
-/// documents lie between the message before and the place.
+/// A place between two documents of a cycle: the sequence of the next message, and how many
+/// metadata documents lie between the preceding message and the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     sequence: u64,
@@ -35,7 +35,7 @@ impl Place {
 pub fn end_of_replica(queue: &Queue) -> Result<Option<ReplicaEnd>> {
     let mut cycle = queue.last_cycle()?;
     while let Some(found) = cycle {
-        // A file that is not ready has nothing in it.
+        // A file that is not ready has no documents.
         if let Some(mut view) = queue.view(found)? {
             let (Place { sequence, metadata }, slot) = end_of(&mut view)?;
             let next = queue.roll().to_index(found, sequence)?;
@@ -47,19 +47,19 @@ pub fn end_of_replica(queue: &Queue) -> Result<Option<ReplicaEnd>> {
 }
 
 impl End<'_, DetachedGuard<'_>> {
-    /// Appends those documents of a batch that are not here yet, and ends the cycle if the batch
+    /// Appends the documents of a batch that the replica lacks, and ends the cycle if the batch
     /// says so.
     ///
     /// # Errors
-    /// The batch leaves a gap, or belongs to a cycle that has ended here; or another directory is at
-    /// the queue's path.
+    /// The batch leaves a gap, or belongs to a cycle that has ended here; or another directory is
+    /// at the queue's path.
     pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
-        self.layers = None; // they are as the source has stored them
+        self.layers = None; // the source has transformed them already
         let (cycle, sequence) = self.queue.roll().split(batch.first)?;
         let mut at = Place { sequence, metadata: batch.metadata_before };
         let start = Place { sequence: 0, metadata: 0 };
         if at > start && self.queue.last_cycle()?.is_none_or(|newest| cycle > newest) {
-            // Seen before the roll, which would end the cycle that the source may go on with.
+            // Checked before rolling, which would end a cycle that the source may continue.
             return Err(self.not_next(batch.first, "it leaves a gap", cycle, start));
         }
         let (end, is_ended) = self.go_to_end_of(cycle)?;
@@ -79,13 +79,13 @@ impl End<'_, DetachedGuard<'_>> {
         if batch.is_ended && !is_ended && at >= end {
             self.end_cycle()?;
         }
-        // What is acknowledged has to be where the queue's path leads: not only now and then. Nobody
-        // waits for the lock.
+        // Checked for every batch: acknowledged messages must be in the directory at the queue's
+        // path. No appender waits for the lock.
         self.table.shared.check_present()
     }
 
-    /// Has the table name nothing from the message `end` on, which was taken out of the queue with
-    /// all that followed: named tailers, what is synced or acknowledged, which cycles have ended.
+    /// Moves table entries back to the queue's new end after the messages from `end` on were
+    /// removed: named tailers, synced and acknowledged indexes, ended cycles.
     pub fn forget_from(&mut self, end: i64) -> Result<()> {
         let (queue, table) = (self.queue, self.table);
         let (cycle, _) = queue.roll().split(end)?;
@@ -112,8 +112,8 @@ impl End<'_, DetachedGuard<'_>> {
         self.add(payload)
     }
 
-    /// Steps 4 to 6 for a given cycle, whose file is created if it is the newest: where it ends, and
-    /// whether that is for good.
+    /// Steps 4 to 6 for a given cycle, whose file is created if it is the newest. Returns where the
+    /// cycle ends, and whether it has ended for good.
     fn go_to_end_of(&mut self, cycle: i32) -> Result<(Place, bool)> {
         let is_here =
             |end: &Self| end.state.tail.as_ref().is_some_and(|it| it.view.file().cycle == cycle);
@@ -162,7 +162,7 @@ impl End<'_, DetachedGuard<'_>> {
     }
 }
 
-/// Where the documents of a file end, and what lies there.
+/// Where the documents of a file end, and the slot found there.
 fn end_of(view: &mut View) -> Result<(Place, Slot)> {
     let last = locate::end(view)?.last.unwrap_or(Known { position: 0, sequence: 0 });
     let (mut position, mut place) = (last.position, Place { sequence: last.sequence, metadata: 0 });

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Longest pattern that is taken for one.
+/// Longest accepted pattern.
 const PATTERN_MAX: usize = 100;
 /// Longest cycle: Java counts its milliseconds in 32 bits.
 const LENGTH_MAX_MS: i64 = i32::MAX as i64;
@@ -16,7 +16,7 @@ const INDEX_COUNT_MAX: u32 = 1 << 15;
 /// Most bits of a sequence, as in the table: 15 are left for cycles.
 const SHIFT_MAX: u32 = 48;
 
-/// The letters of a pattern with their widths, and the time that one step of each stands for.
+/// The letters of a pattern, with their widths and the time of one step of each.
 const LETTERS: [(char, usize, i64); 9] = [
     ('y', 4, 0),
     ('M', 2, 0),
@@ -28,15 +28,16 @@ const LETTERS: [(char, usize, i64); 9] = [
     ('m', 2, 60_000),
     ('s', 2, 1_000),
 ];
-/// Which letters name an instant together; each line may go on with hours, minutes and seconds.
+/// The combinations of letters that name a date; each may be followed by one of `TIMES`.
 const DATES: [&str; 3] = ["yMd", "yD", "Yw"];
 const TIMES: [&str; 4] = ["", "H", "Hm", "Hms"];
 
 impl RollCycle {
-    /// A roll cycle of one's own. Its name is its pattern; one of the table's is that one.
+    /// A custom roll cycle, named by its pattern. If the table has an equal one, returns that.
     ///
     /// # Errors
-    /// A pattern that does not name each cycle differently, or a shape that Java has no index for.
+    /// A pattern that does not name each cycle differently, or an index shape that Java does not
+    /// support.
     pub fn custom(
         length_ms: i64,
         pattern: &str,
@@ -77,7 +78,7 @@ impl RollCycle {
         self.name != self.pattern
     }
 
-    /// Whether both cut time and number messages in the same way.
+    /// Whether both have the same length and index shape.
     fn is_same_as(&self, other: &Self) -> bool {
         let shape = |it: &Self| (it.length_ms, it.index_count, it.index_spacing);
         self.pattern == other.pattern && shape(self) == shape(other)
@@ -114,7 +115,7 @@ fn check_pattern(pattern: &str) -> Result<i64> {
         let rest = letters.strip_prefix(date);
         rest.is_some_and(|rest| TIMES.contains(&rest))
     });
-    // Java's weeks have no time of day: a week and an hour name seven hours.
+    // A week has no time of day: a week and an hour would name seven different hours.
     if !is_complete
         || letters.starts_with("Yw") && letters.len() > 2
         || !pattern.matches('\'').count().is_multiple_of(2)
@@ -126,7 +127,7 @@ fn check_pattern(pattern: &str) -> Result<i64> {
     Ok(finest.map_or(DAY_MS, |it| it.2))
 }
 
-/// What stands between the numbers becomes part of a path.
+/// Checks the text between numbers, which becomes part of a path.
 fn check_text(text: &str) -> std::result::Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_+=,".contains(c);
     match text.chars().find(|c| !is_plain(*c)) {

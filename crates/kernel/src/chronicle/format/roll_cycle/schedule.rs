@@ -8,7 +8,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use super::{DAY_MS, RollCycle};
 use crate::{Error, Result};
 
-/// No two offsets of a zone are further apart: a day and the change of a date line.
+/// No two offsets of a zone are further apart, even across a change of the date line.
 const OFFSETS_MAX_MS: i64 = 2 * DAY_MS;
 
 /// When the cycles of a queue start.
@@ -64,7 +64,7 @@ impl Schedule {
         self.zone.as_ref().and_then(TimeZone::iana_name).unwrap_or("UTC")
     }
 
-    /// As [`RollCycle::to_index`], with what need not be found out for each message.
+    /// Like [`RollCycle::to_index`], with a precomputed shift.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
     #[inline(always)]
     pub fn to_index(&self, cycle: i32, sequence: u64) -> Result<i64> {
@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// The milliseconds of a cycle; none where clocks skip it.
+    /// The milliseconds of a cycle; empty if clocks skip it.
     #[must_use]
     pub fn span_of(&self, cycle: i32) -> Range<i64> {
         match &self.zone {
@@ -92,8 +92,8 @@ impl Schedule {
         }
     }
 
-    /// The last cycle that starts at or before this instant. Starts never decrease from one cycle to
-    /// the next, whatever clocks do, so this holds through hours that are skipped or repeated.
+    /// The last cycle that starts at or before this instant. Starts never decrease from one cycle
+    /// to the next, so this also works for hours that are skipped or repeated.
     fn local_cycle_at(&self, zone: &TimeZone, time_ms: i64) -> Result<i32> {
         let near = time_ms.saturating_sub(self.epoch_ms) / self.roll.length_ms;
         let reach = OFFSETS_MAX_MS / self.roll.length_ms + 1;

@@ -28,7 +28,7 @@ const fn weekly() -> RollCycle {
     }
 }
 
-/// Other names that are taken for one of the table.
+/// Other accepted names of roll cycles in the table.
 pub static ALIASES: [(&str, &str); 1] = [("SECONDLY", "TEST_SECONDLY")];
 
 /// Every roll cycle Chronicle names.

@@ -1,5 +1,5 @@
-//! The content of a compressed file with a seek table: each frame is decompressed when a part of it
-//! is read, and once.
+//! The content of a compressed file with a seek table: each frame is decompressed once, when a part
+//! of it is first read.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// Frames that are decompressed at the same time.
 const LANES: usize = 16;
 
-/// The seek table at the end of a file of `len` bytes; None where there is none.
+/// The seek table at the end of a file of `len` bytes; None if there is none.
 pub fn seek_table(file: &File, path: &Path, len: u64) -> Result<Option<SeekTable>> {
     let failed = |e| Error::io(DECOMPRESS, path, e);
     let mut foot = [0; FOOT];
@@ -34,18 +34,19 @@ pub fn seek_table(file: &File, path: &Path, len: u64) -> Result<Option<SeekTable
     SeekTable::parse(&bytes, foot, at, RATIO_MAX).map(Some).map_err(wrong)
 }
 
-/// A compressed file, and which of its frames were decompressed.
+/// A compressed file, and which of its frames have been decompressed.
 pub struct Frames {
     path: PathBuf,
     file: File,
     table: SeekTable,
     is_there: Vec<AtomicBool>,
-    /// Each has one thread at a time for its frames: what readers were lent must not be written again.
+    /// Each serialises the decompression of its frames: bytes that readers have borrowed must not
+    /// be written again.
     lanes: [Mutex<()>; LANES],
 }
 
 impl Frames {
-    /// Of a file with this table.
+    /// The frames of a file with this table.
     pub fn new(path: &Path, file: File, table: SeekTable) -> Self {
         let is_there = (0..table.count()).map(|_| AtomicBool::new(false)).collect();
         Self { path: path.to_path_buf(), file, table, is_there, lanes: Default::default() }
@@ -56,7 +57,7 @@ impl Frames {
         self.table.count()
     }
 
-    /// A window of the content, in a file without a name, which must be empty.
+    /// A window of the content, in an unnamed file, which must be empty.
     pub fn window(self, file: File) -> Result<Window> {
         let (path, length) = (self.path.clone(), self.table.content());
         files::set_len(&file, length).map_err(|e| Error::io(DECOMPRESS, &path, e))?;
@@ -69,7 +70,7 @@ impl Frames {
         let [packed, length] = [end.at - start.at, end.content - start.content]
             .map(|length| usize::try_from(length).unwrap_or_default());
         if length == 0 {
-            return Ok(Vec::new()); // it may be one to skip
+            return Ok(Vec::new()); // it may be a skippable frame
         }
         let failed = |error| Error::io(DECOMPRESS, &self.path, error);
         let wrong = |found| damaged(&self.path, start.content, found);
@@ -112,7 +113,7 @@ impl Source for Frames {
     }
 }
 
-/// Decompresses all that is not there yet.
+/// Decompresses all remaining frames.
 pub fn fill_whole(window: &Window, pause: Pause<'_>) -> Result<()> {
     for at in (0..window.file_len()).step_by(CHUNK) {
         pause()?;

@@ -1,4 +1,4 @@
-//! Making a compressed file, and comparing one with its roll file.
+//! Creating a compressed file, and comparing it with its roll file.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,9 +17,10 @@ use crate::{Error, Result};
 
 /// The level of compression: zstd's default.
 const LEVEL: i32 = 3;
-/// The content of a frame. Longer ones take no less space, and reading one message takes a whole one.
+/// The content of a frame. Longer frames save no space, and reading one message decompresses a
+/// whole frame.
 const FRAME: usize = 256 << 10;
-/// How much a step of a long run does, in frames.
+/// How many frames one step of a long run handles.
 const FRAMES_A_STEP: usize = 64;
 
 /// Compresses a finished roll file into one that is empty, a step at a time.
@@ -32,7 +33,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// Of these files, which both exist.
+    /// Compresses `source` into `target`; both exist.
     pub fn new(source: &Path, target: &Path) -> Result<Self> {
         let file = create::open_existing(source, 0, false)?;
         let file = file.ok_or_else(|| Error::gone(COMPRESS, source))?;
@@ -70,7 +71,7 @@ impl Compression {
         Ok(())
     }
 
-    /// Goes on for a while; false once the target is complete and synced.
+    /// Takes one step; false once the target is complete and synced.
     pub fn step(&mut self) -> Result<bool> {
         let mut chunk = vec![0; FRAME];
         for _ in 0..FRAMES_A_STEP {
@@ -143,14 +144,14 @@ impl Content {
 }
 
 impl Comparison {
-    /// Of these files, which both exist.
+    /// Compares `source` with `compressed`; both exist.
     pub fn new(source: &Path, compressed: &Path) -> Result<Self> {
         let file = open_named(source, false)?;
         let content = Content::open(compressed)?;
         Ok(Self { source: (source.to_path_buf(), file), content })
     }
 
-    /// Goes on for a while; says whether the content is the same once that is known.
+    /// Takes one step; returns whether the content is the same once that is known.
     pub fn step(&mut self) -> Result<Option<bool>> {
         for _ in 0..FRAMES_A_STEP {
             let (path, file) = &mut self.source;

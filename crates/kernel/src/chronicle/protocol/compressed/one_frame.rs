@@ -1,5 +1,5 @@
-//! A compressed file of one frame, as `zstd` itself makes one: it is decompressed from its start to
-//! its end before anything of it is read.
+//! A compressed file of one frame, as the `zstd` command makes: it is decompressed whole before any
+//! part is read.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -25,7 +25,7 @@ pub struct OneFrame {
 }
 
 impl OneFrame {
-    /// Of a file, after its summary if it has one, whose frame says how long the content is.
+    /// The frame of a file, after its summary if it has one. The content's length must be known.
     pub fn new(path: &Path, file: File, has_summary: bool, length: Option<u64>) -> Result<Self> {
         let length = length.ok_or_else(|| damaged(path, 0, "no length of its content"))?;
         let start = if has_summary { SUMMARY_LEN as u64 } else { 0 };
@@ -62,14 +62,14 @@ impl OneFrame {
         }
     }
 
-    /// The content, mapped read-only, in a file without a name, which must be empty; a guide looks at
-    /// it as it comes.
+    /// The content, mapped read-only, in an unnamed file, which must be empty; a guide checks it
+    /// during decompression.
     pub fn window(mut self, file: File, pause: Pause<'_>) -> Result<Window> {
         let path = self.path.clone();
         let failed = |e| Error::io(DECOMPRESS, &path, e);
         let (mut guide, mut chunk) = (Guide::default(), vec![0; CHUNK]);
         loop {
-            pause()?; // the file without a name ends with an error
+            pause()?; // on error the unnamed file is dropped
             let at = self.at;
             let found = self.read(&mut chunk)?;
             guide.follow(&path, &chunk[..found], at, self.length)?;
@@ -83,8 +83,8 @@ impl OneFrame {
     }
 }
 
-/// Steps over the documents of content as it comes, so that what is no roll file, or goes on long
-/// after its end, is refused before it takes space and time.
+/// Follows the documents during decompression, so that content that is not a roll file, or
+/// continues long after its end, is refused before it takes space and time.
 #[derive(Default)]
 struct Guide {
     /// The next header; None after the last one, or where the documents are damaged.
@@ -115,7 +115,7 @@ impl Guide {
         Ok(())
     }
 
-    /// Whether documents are aligned; None where there is no header of a roll file.
+    /// Whether documents are aligned; None if there is no header of a roll file.
     fn head(chunk: &[u8]) -> Option<bool> {
         let (word, payload) = chunk.split_first_chunk()?;
         let Header::Meta(length) = document::parse(u32::from_le_bytes(*word)) else { return None };

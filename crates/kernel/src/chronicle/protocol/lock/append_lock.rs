@@ -3,8 +3,9 @@
 //! ```text
 //! UNLOCKED or a dead sink's pid --CAS--> pid of the sink --CAS--> UNLOCKED, when it is promoted
 //! ```
-//! The word stays when the sink ends, or dies: nobody appends to a replica until the next sink takes
-//! the lock over or the replica is promoted. A crash between any two steps leaves the word as it was.
+//! The word stays set when the sink ends or dies: no process appends to a replica until the next
+//! sink takes over the lock or the replica is promoted. A crash between any two steps leaves the
+//! word as it was.
 
 use std::sync::Arc;
 
@@ -21,18 +22,18 @@ pub struct AppendLock {
 }
 
 impl AppendLock {
-    /// Takes the lock from nobody, or from a sink that is dead or was closed.
+    /// Takes the lock if it is free, or from a sink that is dead or was closed.
     ///
     /// # Errors
-    /// A sink that lives keeps it, in this process or another.
+    /// A live sink keeps it, in this process or another.
     pub fn take(table: Arc<TableStore>) -> Result<Self> {
         let lock = table.append_lock_of_sink();
         let in_process = lock.try_in_process().ok_or(Error::AppendLocked(process::pid()))?;
         loop {
             let found = lock.word.read();
             let holder = table::holder(found);
-            // The own pid is that of a closed sink of this process, or of a dead one in another
-            // container: the in-process lock was free.
+            // As the in-process lock was free, the own pid is that of a closed sink of this
+            // process, or of a dead one in another container.
             let is_free = found == UNLOCKED || holder == 0 || holder == process::pid();
             if !is_free && !recovery::is_dead(&table, holder) {
                 return Err(Error::AppendLocked(holder));
@@ -44,10 +45,10 @@ impl AppendLock {
         }
     }
 
-    /// Opens the queue to everybody's appends again, as it is promoted.
+    /// Reopens the queue for appends of all processes, when it is promoted.
     ///
     /// # Errors
-    /// The lock was taken away.
+    /// The lock was taken by force.
     pub fn release(self) -> Result<()> {
         let word = self.table.append_lock_of_sink().word;
         word.release(process::pid()).map_err(|found| Error::AppendLocked(table::holder(found)))

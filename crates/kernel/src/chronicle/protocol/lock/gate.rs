@@ -1,20 +1,20 @@
-//! The append lock (`docs/protocol.md`, "Append"). It is looked at before the write lock is taken, as
-//! Java does, and again under it: a process that closes a queue takes both in this order, and
-//! counts on no append after that.
+//! Checks of the append lock (`docs/protocol.md`, "Append"). An appender checks it before taking
+//! the write lock, as Java does, and again under it: a process that closes a queue to appends takes
+//! both in this order, and relies on no append happening after that.
 
 use crate::chronicle::format::table;
 use crate::os::process;
 use crate::{Error, Result};
 
-/// Whether nobody holds the append lock; `word` is that of the lock.
+/// Whether the append lock is free; `word` is its lock word.
 #[inline]
 #[must_use]
 pub const fn is_open(word: u64) -> bool {
     word == table::UNLOCKED
 }
 
-/// An error while the append lock is held, as by a replication sink; `word` is that of the lock. Its
-/// holder may write metadata.
+/// An error while the append lock is held, as by a replication sink; `word` is its lock word. The
+/// holder itself may append metadata.
 #[cold]
 pub fn check(word: u64, metadata: bool) -> Result<()> {
     if is_open(word) {

@@ -1,5 +1,6 @@
-//! The write lock while it is held. Whatever stores takes a [`WriteGuard`]: without one, stores to roll
-//! files do not compile. What waits under the lock, as for space, takes a [`DetachedGuard`].
+//! The write lock while it is held. Functions that store to roll files take a [`WriteGuard`];
+//! without one they do not compile. Functions that wait under the lock, as for space, take a
+//! [`DetachedGuard`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +14,18 @@ use crate::{Error, warnings};
 ///
 /// The word alone cannot distinguish a thread of this process from a dead process with the same
 /// pid, as there may be one in another container. A thread takes the in-process lock first and
-/// releases it last: if its owner finds the own pid in the word, it is that of a dead process.
+/// releases it last: so if its owner finds the own pid in the word, that is the pid of a dead
+/// process.
 #[derive(Clone, Copy)]
 pub struct ProcessLock<'a> {
     /// The word.
     pub word: LockWord<'a>,
-    /// What it keeps others from.
+    /// What the lock protects.
     pub of: LockOf,
     in_process: &'a AtomicBool,
 }
 
-/// What a lock keeps others from.
+/// What a lock protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockOf {
     /// Changing roll files.
@@ -35,7 +37,7 @@ pub enum LockOf {
 }
 
 impl LockOf {
-    /// The name a user knows it by.
+    /// The name shown to users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +55,7 @@ impl<'a> ProcessLock<'a> {
         Self { word, of, in_process }
     }
 
-    /// Takes this process's in-process lock, unless another thread has it.
+    /// Takes the in-process lock, unless another thread holds it.
     #[inline]
     #[must_use]
     pub fn try_in_process(self) -> Option<InProcessGuard<'a>> {
@@ -84,7 +86,7 @@ impl<'a> ProcessLock<'a> {
 pub struct InProcessGuard<'a>(&'a AtomicBool);
 
 impl InProcessGuard<'_> {
-    /// Stays taken: the lock is held.
+    /// Keeps the in-process lock taken, with the lock word.
     pub const fn keep(self) {
         std::mem::forget(self);
     }
@@ -97,7 +99,7 @@ impl Drop for InProcessGuard<'_> {
     }
 }
 
-/// A lock, taken: let go when dropped, also on the way out of an error.
+/// A held lock, released on drop.
 pub struct LockGuard<'a> {
     lock: ProcessLock<'a>,
     /// The process that the word names while the lock is held.
@@ -117,7 +119,8 @@ impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let _in_process = InProcessGuard(self.lock.in_process);
-        // A tailer's index is stored either way; a writer may have been in the middle of something.
+        // Only the write lock's loss is logged: its owner may have been in the middle of a change,
+        // while a tailer's index is stored either way.
         if let Err(found) = self.lock.word.release(self.pid)
             && self.lock.of == LockOf::Queue
         {
@@ -135,43 +138,43 @@ fn warn_of_loss(found: u64) {
 pub struct WriteGuard<'a>(LockGuard<'a>);
 
 impl<'a> WriteGuard<'a> {
-    /// The guard of the lock that a queue's roll files are changed under.
+    /// The guard for changing a queue's roll files.
     #[inline]
     #[must_use]
     pub const fn new(taken: LockGuard<'a>) -> Self {
         Self(taken)
     }
 
-    /// Whether the lock is still held; the word found if it was taken away.
+    /// Ok while the lock is held; the word found if it was taken by force.
     #[inline]
     pub fn check(&self) -> Result<(), u64> {
         self.0.lock.word.still_held(self.0.pid)
     }
 
-    /// An error if the lock was taken away.
+    /// An error if the lock was taken by force.
     pub fn check_held(&self) -> crate::Result<()> {
         self.check().map_err(|found| self.lost(found))
     }
 
-    /// The error of a lock that was taken away; its word is `found`.
+    /// The error of a lock that was taken by force; its word is `found`.
     #[must_use]
     pub fn lost(&self, found: u64) -> Error {
         Error::LockLost { expected: u64::from(self.0.pid), found }
     }
 
-    /// The error where what was found says that the lock was taken away.
+    /// The error for evidence that the lock was taken by force, with the current word.
     #[must_use]
     pub fn lost_now(&self) -> Error {
         self.lost(self.0.lock.word.read())
     }
 }
 
-/// The write lock of a queue, whichever guard has it.
+/// The write lock of a queue, held by either kind of guard.
 pub trait HeldLock<'a> {
-    /// The lock, for whatever stores.
+    /// The guard to store with.
     fn write(&self) -> &WriteGuard<'a>;
 
-    /// Stays taken: a document is open.
+    /// Keeps the lock taken, for an open document.
     fn keep(self);
 }
 
@@ -197,9 +200,9 @@ impl<'a> HeldLock<'a> for DetachedGuard<'a> {
     }
 }
 
-/// The write lock of a queue, taken by a thread that may wait. It borrows the thread's token: no
-/// handler of a signal runs while the lock is held, for it would find the lock taken by the thread
-/// that it interrupted.
+/// The write lock of a queue, held by a thread that may wait. It borrows the thread's token, so
+/// that no signal handler runs while the lock is held: a handler would find the lock taken by the
+/// thread that it interrupted.
 pub struct DetachedGuard<'a> {
     guard: WriteGuard<'a>,
     may_wait: &'a Detached,

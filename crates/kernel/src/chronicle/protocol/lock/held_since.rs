@@ -1,12 +1,12 @@
 //! When the write lock was taken, as its holder noted it: the word of the table's key
-//! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the pid that
-//! took the lock.
+//! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the
+//! pid that took the lock.
 //!
-//! 1. before the lock is taken the key is looked for, and made where there is room for one;
-//! 2. the record is stored under the lock; 3. it is cleared before the lock is let go.
+//! 1. before the lock is taken the key is looked up, and created if the table has room;
+//! 2. the record is stored under the lock; 3. it is cleared before the lock is released.
 //!
-//! It counts only beside a lock word with its pid. An append leaves none: it takes less time than a look at
-//! the clock is worth, and a crash leaves the record beside the lock word of the dead holder.
+//! It is valid only if the lock word has the same pid. Appends store none, being too short to be
+//! worth reading the clock. A crash leaves the record along with the lock word of the dead holder.
 
 use std::sync::OnceLock;
 
@@ -15,20 +15,21 @@ use crate::os::{clock, process};
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
-/// Bits of a pid: Linux has none above.
+/// Bits of a pid: the most that Linux uses.
 const PID_BITS: u32 = 22;
 /// No record.
 pub const NONE: u64 = 0;
 
-/// Where a process leaves its record.
+/// Where a process stores its record.
 #[derive(Default)]
 pub struct HeldSince {
-    /// The position of the word; None where there is no room for it.
+    /// The position of the word; None if the table has no room for it.
     position: OnceLock<Option<u64>>,
 }
 
 impl HeldSince {
-    /// Keeps the position that is found or made. Before the lock is taken: that may wait.
+    /// Finds or creates the word, and keeps its position. Called before the lock is taken, as it
+    /// may wait.
     pub fn prepare(&self, find_or_create: impl FnOnce() -> Result<u64>) -> Result<()> {
         if self.position.get().is_some() {
             return Ok(());
@@ -36,14 +37,14 @@ impl HeldSince {
         let found = match find_or_create() {
             Ok(position) => Some(position),
             Err(error @ Error::Interrupted) => return Err(error),
-            // A full or damaged table: nobody knows since when, and that is all.
+            // A full or damaged table only means that no record is kept.
             Err(_) => None,
         };
         let _ = self.position.set(found);
         Ok(())
     }
 
-    /// Notes that this process has taken the lock. Under the lock.
+    /// Records that this process has taken the lock. Called under the lock.
     pub fn note(&self, cells: &Cells) {
         if let Some(position) = self.position() {
             let record = record(process::pid(), clock::coarse_time_ms());
@@ -51,7 +52,8 @@ impl HeldSince {
         }
     }
 
-    /// Takes this process's record back; that of another process, which took the lock from it, stays.
+    /// Clears this process's record; the record of another process that took the lock by force
+    /// stays.
     pub fn clear(&self, cells: &Cells) {
         if let Some(position) = self.position() {
             forget(cells, position, process::pid());
@@ -63,8 +65,8 @@ impl HeldSince {
     }
 }
 
-/// Takes back the record of a holder that the lock was taken from: a process of the same pid, as after a
-/// start of the machine, may hold the lock without one.
+/// Clears the record of a holder that lost the lock by force: a later process with the same pid, as
+/// after a restart of the machine, may hold the lock without a record.
 pub fn forget(cells: &Cells, position: u64, holder: u32) {
     let found = cells.load_acquire(position);
     if found != NONE && pid_of(found) == holder {
@@ -79,7 +81,7 @@ pub fn since_ms(cells: &Cells, position: u64, holder: u32) -> Option<i64> {
     (found != NONE && pid_of(found) == holder).then(|| (found >> PID_BITS).cast_signed())
 }
 
-/// The record of a pid; none of a pid or a time that does not fit.
+/// The record of a pid and a time; [`NONE`] if one of them does not fit.
 fn record(pid: u32, now_ms: i64) -> u64 {
     let fits = pid >> PID_BITS == 0 && now_ms >> (u64::BITS - PID_BITS) == 0;
     if fits { now_ms.cast_unsigned() << PID_BITS | u64::from(pid) } else { NONE }

@@ -1,5 +1,5 @@
 //! How long the next append of a thread waits for the write lock, or for room in the ring. An event
-//! loop's thread must not wait in the kernel: it tries, and goes on with other tasks in between.
+//! loop's thread must not block in the kernel: it tries repeatedly and runs other tasks in between.
 
 use std::cell::Cell;
 
@@ -7,24 +7,25 @@ thread_local! {
     static NEXT: Cell<LockWait> = const { Cell::new(LockWait::Waits) };
 }
 
-/// What an append does while somebody else holds the write lock, or the ring is full.
+/// What an append does while another holder has the write lock, or the ring is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LockWait {
-    /// It waits as long as the queue's options say.
+    /// It waits up to the timeout of the queue's options.
     #[default]
     Waits,
     /// It fails, unless the holder is dead.
     Tries,
-    /// The caller has waited for this many milliseconds: it ends as a wait of that length does.
+    /// The caller has already waited for this many milliseconds: one more try, then the error of
+    /// such a wait.
     HasWaited(u64),
 }
 
-/// Says what the next append of this thread does.
+/// Sets what the next append of this thread does.
 pub fn set(lock_wait: LockWait) {
     NEXT.set(lock_wait);
 }
 
-/// What this append does; the next one waits again.
+/// Takes what this append is to do; the next one waits again.
 #[must_use]
 pub fn take() -> LockWait {
     NEXT.take()

@@ -1,8 +1,8 @@
-//! The write lock: [`gate`] is the append lock, which comes first and which [`append_lock`] keeps for a
-//! sink, [`word`] the word in the table
-//! store, [`guard`] the lock while it is held, [`recovery`] waits for it and takes it over from a dead
-//! holder; [`lock_wait`] says how long a wait lasts, [`open_document`] which document of this process
-//! holds it, [`held_since`] since when.
+//! The write lock: [`gate`] checks the append lock, which comes first and which [`append_lock`]
+//! keeps for a sink; [`word`] is the lock word in the table store, [`guard`] the lock while it is
+//! held; [`recovery`] waits for it and takes it over from a dead holder; [`lock_wait`] says how
+//! long to wait, [`open_document`] which document of this process holds it, [`held_since`] since
+//! when it is held.
 
 pub mod gate;
 pub mod guard;

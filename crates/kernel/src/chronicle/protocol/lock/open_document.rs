@@ -1,7 +1,7 @@
 //! The document that a thread of this process has open, which holds the write lock.
 //!
-//! It is known by a number of its own: a lock that was taken from it must not be given back, nor its
-//! document published, by way of a later one.
+//! Each has a unique number, so that a document that lost the lock by force can neither release the
+//! lock of a later document nor be published under it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::os::process;
 /// How many bits distinguish the documents of a thread.
 const COUNT_BITS: u32 = 24;
 
-/// At most one document.
+/// At most one open document.
 #[derive(Default)]
 pub struct OpenDocument {
     /// Thread and count, or 0.
@@ -19,7 +19,7 @@ pub struct OpenDocument {
 }
 
 impl OpenDocument {
-    /// Notes that the calling thread has a document open; its number.
+    /// Notes that the calling thread has opened a document; returns its number.
     pub fn open(&self) -> u64 {
         let count = self.opened.fetch_add(1, Ordering::Relaxed) & ((1 << COUNT_BITS) - 1);
         let number = process::thread_id() << COUNT_BITS | count;
@@ -33,13 +33,13 @@ impl OpenDocument {
         self.number.load(Ordering::Acquire)
     }
 
-    /// Whether it is the calling thread's.
+    /// Whether the calling thread has a document open.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.number() >> COUNT_BITS == process::thread_id()
     }
 
-    /// Takes this document's hold on the write lock; false if it has it no longer.
+    /// Ends this document's ownership of the write lock; false if it no longer owns it.
     #[must_use]
     pub fn take(&self, number: u64) -> bool {
         number != 0
@@ -47,7 +47,7 @@ impl OpenDocument {
     }
 }
 
-/// A place taken for one document: the write lock is held until it is published or given up.
+/// A place claimed for one document: the write lock is held until it is published or given up.
 #[derive(Debug)]
 pub struct Claim {
     /// The index the message will have (metadata: that of the next message).
@@ -56,7 +56,7 @@ pub struct Claim {
     pub metadata: bool,
     /// The number of the open document.
     pub document: u64,
-    /// When the table was last looked at, by the machine's clock.
+    /// When the table was last checked, by the machine's clock.
     pub looked_ms: i64,
     /// The time, if a clock of the caller gave it.
     pub now_ms: Option<i64>,

@@ -1,11 +1,12 @@
 //! Waiting for the write lock, and taking it from a dead holder (`docs/protocol.md`, "Recovery").
 //!
 //! 1. spin, then yield, then sleep, trying the CAS each time;
-//! 2. from the first millisecond on look whether the holder lives: a Quire process holds a shared
-//!    record lock on the byte of its pid, which the system drops when it dies and which is seen
-//!    across pid namespaces; for others the pid must exist and map the table;
-//! 3. a dead holder's word is forced at once in mode `Dead`; a living one is waited for until the
-//!    timeout and looked at a last time, then it is an error, or in mode `Always` the word is forced.
+//! 2. after the first millisecond, check whether the holder is alive: a Quire process holds a
+//!    shared record lock on the byte of its pid, which the system drops when it dies and which is
+//!    seen across pid namespaces; for others the pid must exist and map the table;
+//! 3. in mode `Dead`, a dead holder's word is forced at once; a live holder is waited for until the
+//!    timeout and checked one last time, after which the wait is an error or, in mode `Always`, the
+//!    word is forced.
 //!
 //! A crash anywhere here changes nothing: forcing is one CAS.
 
@@ -28,12 +29,12 @@ pub enum ForceUnlock {
     Never,
     /// From a dead holder, at once.
     Dead,
-    /// From a dead holder at once, from a living one after the timeout.
+    /// From a dead holder at once, from a live one after the timeout.
     Always,
 }
 
 impl ForceUnlock {
-    /// The name a user gives it.
+    /// Its name as an option.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,8 +51,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Takes the write lock of a table, waiting at most `timeout` for a living holder. From then on the
-/// guard has the token.
+/// Takes the write lock of a table, waiting at most `timeout` for a live holder. The guard borrows
+/// the token.
 pub fn wait_to_write<'a>(
     table: &'a TableStore,
     mode: ForceUnlock,
@@ -62,7 +63,8 @@ pub fn wait_to_write<'a>(
     Ok(DetachedGuard::new(WriteGuard::new(taken), signals.deferred()))
 }
 
-/// Takes the lock of a `replicated:` tailer, as [`wait_to_write`]. The caller has the tailer's state.
+/// Takes the lock of a `replicated:` tailer, like [`wait_to_write`]. The caller holds the tailer's
+/// state.
 pub fn wait_to_store<'a>(
     table: &TableStore,
     lock: ProcessLock<'a>,
@@ -105,10 +107,10 @@ struct Wait<'a, 's> {
 }
 
 impl<'a> Wait<'a, '_> {
-    /// Waits for the other threads of this process. They live, so the lock is not taken from them
-    /// while they write; from a document that one of them keeps open it is, in mode `Always`.
+    /// Waits for the other threads of this process. Those are alive, so the lock is never taken
+    /// from a thread that is writing; in mode `Always` it is taken from a thread's open document.
     fn for_in_process(&mut self, table: &TableStore) -> Result<InProcessGuard<'a>> {
-        // The document last seen, and since when: each one gets the whole timeout.
+        // The document last seen, and since when: each document gets the whole timeout.
         let (mut seen, mut since) = (0, Instant::now());
         loop {
             if let Some(in_process) = self.lock.try_in_process() {
@@ -138,10 +140,10 @@ impl<'a> Wait<'a, '_> {
         self.mode == ForceUnlock::Always && self.lock.of == LockOf::Queue
     }
 
-    /// The in-process lock of an open document, whose hold on the lock was taken from it.
+    /// The in-process lock of an open document that has lost the lock by force.
     fn in_process_of_document(&self, waited: Duration) -> InProcessGuard<'a> {
         let in_process = self.lock.in_process_taken_over();
-        // Another process may have been first.
+        // Another process may have forced the word before.
         let _ = self.lock.word.release(process::pid());
         warnings::leave(format!(
             "{} taken from an open document of another thread: waited_ms={}",
@@ -157,7 +159,7 @@ impl<'a> Wait<'a, '_> {
         table: &TableStore,
         mut in_process: InProcessGuard<'a>,
     ) -> Result<InProcessGuard<'a>> {
-        // The holder last seen, and since when: each one gets the whole timeout.
+        // The holder last seen, and since when: each holder gets the whole timeout.
         let (mut seen, mut since) = (UNLOCKED, Instant::now());
         loop {
             let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(in_process) };
@@ -168,7 +170,7 @@ impl<'a> Wait<'a, '_> {
             let may_force = self.mode != ForceUnlock::Never && found != UNLOCKED;
             let waits_for_each = self.mode == ForceUnlock::Always;
             let is_over = if waits_for_each { since.elapsed() } else { waited } >= self.timeout;
-            // A timeout below the first look has one look, too.
+            // A timeout shorter than the first check's delay still gets one check.
             let looks = self.is_time_to_look(waited) || is_over;
             if looks && may_force && force_if_dead(table, &in_process, self.lock.word, found) {
                 continue;
@@ -202,7 +204,7 @@ impl<'a> Wait<'a, '_> {
         }
     }
 
-    /// Whether the holder is to be looked at, and what signals ask for is to be done.
+    /// Whether it is time to check the holder and pending signals.
     fn is_time_to_look(&mut self, waited: Duration) -> bool {
         let is_due = waited >= self.next_look;
         if is_due {
@@ -211,7 +213,7 @@ impl<'a> Wait<'a, '_> {
         is_due
     }
 
-    /// The error, which says where a holder is whose pid is another one here.
+    /// The timeout error; for a holder in another pid namespace it includes its pid in this one.
     fn timed_out_of(&self, table: &TableStore, holder: u32, waited: Duration) -> Error {
         let place = elsewhere(table, holder)
             .filter(|here| *here != holder)
@@ -247,9 +249,9 @@ fn pause(waited: Duration) {
     }
 }
 
-/// Forces the lock if the holder that `found` names is dead, and returns whether it did. Its
-/// in-process lock makes threads of one process do so one at a time: the second one must not take for
-/// dead what the first one freed and a third one took.
+/// Forces the lock if the holder that `found` names is dead, and returns whether it did. The
+/// in-process lock serialises the threads of this process: the second one must not take for dead a
+/// lock that the first one freed and a third one took.
 pub fn force_if_dead(
     table: &TableStore,
     _in_process: &InProcessGuard<'_>,
@@ -265,8 +267,8 @@ pub fn force_if_dead(
     forced
 }
 
-/// Who holds a lock whose word is `word`, and whether it lives; None while nobody does. For showing
-/// only: both may have changed since.
+/// The holder of a lock whose word is `word`, and whether it is alive; None if the lock is free.
+/// For display only: both may have changed since.
 #[must_use]
 pub fn holder_of(table: &TableStore, word: u64) -> Option<(u32, bool)> {
     let holder = table::holder(word);
@@ -285,7 +287,8 @@ pub fn is_dead(table: &TableStore, holder: u32) -> bool {
     !announced && (pid_again || liveness() == Liveness::Dead) && elsewhere(table, holder).is_none()
 }
 
-/// The pid here of a holder, as Java's, that is another number in a pid namespace of its own.
+/// The pid in this namespace of a holder, such as a Java process, that has another pid in a nested
+/// one.
 fn elsewhere(table: &TableStore, holder: u32) -> Option<u32> {
     process::elsewhere(holder, table::FILE_NAME, table.shared.inode())
 }

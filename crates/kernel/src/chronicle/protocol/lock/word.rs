@@ -1,12 +1,12 @@
-//! The write lock word (`docs/protocol.md`, "Write lock"): who holds it may change roll files.
+//! The write lock word (`docs/protocol.md`, "Write lock"): its holder may change roll files.
 //!
 //! ```text
 //! UNLOCKED --CAS--> pid of the holder --CAS--> UNLOCKED
 //! ```
-//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process take turns at it
-//!    (`guard.rs`);
-//! 2. hold: before a header is published the word is looked at again;
-//! 3. release: CAS from the own pid to `UNLOCKED`. If that fails the lock was taken away.
+//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process first take an in-process
+//!    lock (`guard.rs`);
+//! 2. hold: check the word again before publishing a header;
+//! 3. release: CAS from the own pid to `UNLOCKED`. If that fails, the lock was taken by force.
 //!
 //! The word keeps the pid of a holder that dies; `recovery.rs` notices and forces the word.
 
@@ -43,22 +43,22 @@ impl<'a> LockWord<'a> {
         }
     }
 
-    /// Lets go; the word found if it no longer named `pid`.
+    /// Releases the lock; the word found if it no longer named `pid`.
     #[inline]
     pub fn release(self, pid: u32) -> Result<(), u64> {
         let own = u64::from(pid);
         self.cells.swap_acq_rel(self.position, own, UNLOCKED, step!("lock.release.cas"))
     }
 
-    /// Takes the lock away from the holder that `found` names; false if the word changed since.
+    /// Frees the lock by force from the holder that `found` names; false if the word changed since.
     #[must_use]
     pub fn force(self, found: u64) -> bool {
         let step = step!("lock.force.cas");
         self.cells.swap_acq_rel(self.position, found, UNLOCKED, step).is_ok()
     }
 
-    /// Takes the lock over from the holder that `found` names, with no moment in which nobody has it;
-    /// false if the word changed since.
+    /// Takes the lock over from the holder that `found` names, without freeing it in between; false
+    /// if the word changed since.
     #[must_use]
     pub fn take_over(self, found: u64, pid: u32) -> bool {
         let step = step!("lock.take-over.cas");

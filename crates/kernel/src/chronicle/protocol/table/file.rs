@@ -1,12 +1,12 @@
-//! The file of the table store: its first document, and the locks around its making.
+//! The file of the table store: its first document, and the locks held while it is created.
 //!
 //! Creating the table, under the key lock (a record lock on one byte):
 //! 1. make the file long enough and reserve its space;
 //! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
 //! 3. write the header document; 4. publish its header.
 //!
-//! A table that was never completed, or was cut before the end of its first document, says nothing
-//! about its queue: it is made again.
+//! A table that was never completed, or was cut short within its first document, says nothing about
+//! its queue and is created again.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,18 +28,18 @@ use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
-/// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
+/// Tables hold a few hundred keys at most: longer files are mapped only up to here.
 pub const MOST_MAPPED: u64 = 16 << 20;
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a table's file begins with.
+/// The state of a table's first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// A complete first document.
     Ready,
-    /// Nothing, or a document in the making: it may still come.
+    /// Missing or under construction: it may still be completed.
     Unfinished,
-    /// A part of a first document, as of a file that was cut.
+    /// A part of a first document, as in a file that was cut short.
     Cut,
 }
 
@@ -53,7 +53,8 @@ pub fn key_lock<'a>(
     file.lock(path, KEY_LOCK, timeout, signals)
 }
 
-/// Maps the table. One without a complete first document is made as `wanted`; None without that.
+/// Maps the table. Without a complete first document it is created as `wanted`; None if that is
+/// None.
 pub fn initialise(
     path: &Path,
     file: &LockedFile,
@@ -75,7 +76,7 @@ pub fn initialise(
         fault::call!("table.file.grow", files::extend(file, FILE_LEN)).map_err(failed)?;
     }
     files::reserve(file, 0, FILE_LEN).map_err(failed)?;
-    // Before it is mapped below, by a description of its own.
+    // Checked before the file is mapped below, by another description.
     let frees = first == First::Ready && is_almost_full(path, file)? && lease::is_only_writer(file);
     let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
     let again = files::open_again(file, path, Access { write: true, create_mode: None })?;
@@ -95,7 +96,8 @@ pub fn initialise(
     Ok(Some(cells))
 }
 
-/// Waits a moment for a complete first document; the file's length, or None if there is none.
+/// Waits briefly for a complete first document; returns the file's length, or None if there is
+/// none.
 pub fn wait_until_ready(path: &Path, file: &File, may_wait: &Detached) -> Result<Option<u64>> {
     let deadline = Instant::now() + READY_TIMEOUT;
     while first(path, file)? != First::Ready {
@@ -121,8 +123,8 @@ fn len_of(path: &Path, file: &File) -> Result<u64> {
     found.map(|found| found.len()).map_err(|e| Error::io("cannot look at", path, e))
 }
 
-/// Looks at the first bytes through the file, before anything is mapped or changed; an error when
-/// the file is of another kind.
+/// Checks the first bytes by reading the file, before it is mapped or changed; an error if the file
+/// is of another kind.
 pub fn first(path: &Path, file: &File) -> Result<First> {
     use std::os::unix::fs::FileExt;
     let mut bytes = [0; 8];
@@ -161,7 +163,7 @@ fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> R
     Ok(())
 }
 
-/// What the first document says.
+/// The content of the first document.
 pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
     let (word, header) = cells.observe_header_acquire(0);
     let not_one = |what| Error::corrupt(what, path, 0, format!("{word:#010x}"), "header: !STStore");
@@ -175,8 +177,8 @@ pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
     table::parse(payload).ok_or_else(|| not_one("not a table store"))
 }
 
-/// Maps a table for reading up to its first hole: where the disk is full none can be touched, and
-/// after one there is no key.
+/// Maps a table for reading up to its first hole: holes cannot be accessed on a full disk, and no
+/// key lies after one.
 pub fn map_present(file: &File, len: u64) -> std::io::Result<Mapping> {
     let mapping = Mapping::new(file, len, false)?;
     if mapping.populate_read(0, len).or_else(ignore_unsupported).is_ok() {

@@ -1,12 +1,13 @@
 //! The entries of the table store: finding one, and adding or removing one under the key lock.
 //!
 //! 1. walk the keys again; 2. write the entry after a 0 header, and zeros after it; 3. CAS the
-//!    header. A crash before the last step leaves nothing anybody sees.
+//!    header. A crash before the last step leaves nothing visible.
 //!
-//! An entry is removed by one CAS, which makes a metadata document of it: readers, Java's too, skip
-//! those. Processes that had it open may still store to its value, so its room is not used again as long as there
-//! may be one: it is marked as free when the table is opened and nobody else has it open, and from
-//! then on it may be used, as nobody comes to know of a removed key. That is done once the table is full.
+//! An entry is removed by one CAS, which turns it into a metadata document: readers, including
+//! Java's, skip those. Processes that had looked it up may still store to its value, so its room is
+//! not reused while such a process may exist: it is marked as free when a process opens the table
+//! and no other process has it open. From then on it may be reused, since a removed key cannot be
+//! looked up. Marking is done once the table is full.
 
 use quire_wire::codes::PADDING;
 use quire_wire::latin1;
@@ -21,7 +22,7 @@ use crate::probe::fault::step;
 pub enum Key {
     /// Its value is at this position.
     At(u64),
-    /// There is none; the next entry belongs here.
+    /// The key is missing; the next entry belongs here.
     Missing(u64),
 }
 
@@ -30,7 +31,7 @@ pub enum Key {
 pub enum BadTable {
     /// An entry at this position, of this length, ends past the end of the table.
     PastTheEnd(u64, u32),
-    /// An entry's value is at this position, which no word can have.
+    /// An entry's value is at this position, which is unaligned.
     Unaligned(u64),
     /// There is no room after this position.
     Full(u64),
@@ -43,7 +44,7 @@ pub fn find(cells: &Cells, key: &[u8]) -> Result<Key, BadTable> {
     walk(cells, |_, found, value| latin1::eq_ignore_case(found, key).then_some(value))
 }
 
-/// Every key, in Latin-1, and its value, in the order of their making.
+/// Every key, in Latin-1, and its value, in order of creation.
 pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
     let mut entries = Vec::new();
     walk(cells, |_, key, value| {
@@ -55,8 +56,8 @@ pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
     Ok(entries)
 }
 
-/// Shows the documents of the keys, the keys, and the positions of their values to `look`, until it
-/// returns a position.
+/// Calls `look` with each key's document, the key, and the position of its value, until it returns
+/// a position.
 fn walk(
     cells: &Cells,
     mut look: impl FnMut(u64, &[u8], u64) -> Option<u64>,
@@ -72,7 +73,7 @@ fn walk(
         if next > cells.len() {
             return Err(BadTable::PastTheEnd(position, length));
         }
-        // A copy, as others store to the value.
+        // A copy, as other processes store to the value.
         let copied = || cells.copy_out_relaxed(position + HEADER_LEN, u64::from(length));
         let payload = if is_data { copied() } else { Vec::new() };
         let entry = table::parse_entry(&payload);
@@ -87,11 +88,11 @@ fn walk(
     Ok(Key::Missing(position))
 }
 
-/// In the payload of a removed entry whose value nobody stores to.
+/// The mark in the payload of a removed entry that may be reused.
 const FREE: [u8; 4] = *b"free";
 
-/// Marks the removed entries as free. Nobody else has the table open, and this process has no handle
-/// of it yet. The caller holds the key lock.
+/// Marks the removed entries as free. The caller holds the key lock, no other process has the table
+/// open, and this process has no handle on it yet.
 pub fn free_removed(cells: &Cells) {
     for (position, length) in removed(cells) {
         if length as usize >= FREE.len() {
@@ -100,7 +101,7 @@ pub fn free_removed(cells: &Cells) {
     }
 }
 
-/// Positions and lengths of the documents that are no entries.
+/// Positions and lengths of the metadata documents after the header: removed entries.
 fn removed(cells: &Cells) -> Vec<(u64, u32)> {
     let (mut found, mut position) = (Vec::new(), 0);
     while position + HEADER_LEN <= cells.len() {
@@ -121,7 +122,7 @@ fn removed(cells: &Cells) -> Vec<(u64, u32)> {
     found
 }
 
-/// How many bytes the entries take, with removed ones that are not free.
+/// How many bytes the entries take, including removed ones that are not free.
 #[must_use]
 pub fn used(cells: &Cells) -> u64 {
     let end = match walk(cells, |_, _, _| None) {
@@ -137,7 +138,7 @@ fn is_free(cells: &Cells, (position, length): (u64, u32)) -> bool {
         && cells.copy_out_relaxed(position + HEADER_LEN, FREE.len() as u64) == FREE
 }
 
-/// Adds a key in the place of a removed one, in the smallest that is free and has room for it. A crash
+/// Adds a key in the smallest free removed entry that has room for it. A crash
 /// before the last step leaves a removed entry.
 fn add_in_free(cells: &Cells, key: &[u8], initial: i64) -> Result<Option<u64>, BadTable> {
     let fits = |(position, length): &(u64, u32)| {
@@ -180,7 +181,7 @@ pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool
     Ok((slot + HEADER_LEN + value_at as u64, true))
 }
 
-/// Removes a key, in Latin-1; whether there was one. The caller holds the key lock.
+/// Removes a key, in Latin-1; false if it was missing. The caller holds the key lock.
 pub fn remove(cells: &Cells, key: &[u8]) -> Result<bool, BadTable> {
     let mut document = None;
     walk(cells, |position, found, value| {

@@ -1,6 +1,6 @@
 //! The table store `metadata.cq4t`: [`file`] creates and maps it, [`keys`] finds and adds its
-//! entries, [`store`] is an open one and [`shared_file`] its file, [`registry`] those this process
-//! has open, and [`tailers_in_use`] the named tailers that are read with.
+//! entries, [`store`] is an open table and [`shared_file`] its file, [`registry`] the tables that
+//! this process has open, and [`tailers_in_use`] the named tailers that are open.
 
 #[cfg(not(loom))]
 pub mod file;

@@ -1,8 +1,8 @@
-//! The tables this process has open for writing, each once.
+//! The tables that this process has open for writing, each opened only once.
 //!
-//! The lock on this list is held for no more than a look at it: nothing waits, and no system call is
-//! made, while other threads want to open other queues. Threads that open the same table take turns
-//! at its own gate.
+//! The lock on this list is held only briefly, without waits or system calls, so that threads can
+//! open other queues meanwhile. Threads that open the same table are serialised by that table's
+//! gate.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -26,7 +26,7 @@ struct OpenTable {
     gate: Gate,
 }
 
-/// Held while the table is opened; afterwards it holds the open table.
+/// Locked while the table is opened; afterwards it contains the open table.
 type Gate = Arc<SharedState<Weak<TableStore>>>;
 
 /// The list.
@@ -35,14 +35,15 @@ struct OpenTables(Vec<OpenTable>);
 static OPEN_TABLES: ForkMutex<OpenTables> = ForkMutex::new(OpenTables(Vec::new()));
 
 impl Inherited for OpenTables {
-    /// A child opens its own; the gate of the parent's may be held by a thread which is not there.
+    /// A child opens its own tables; the parent's gates may be held by threads that do not exist
+    /// there.
     fn after_fork_in_child(&mut self) {
         self.0.clear();
     }
 }
 
-/// Opens the table of `dir` for writing. A table that is missing, or was never completed, is made as
-/// `wanted`; without that the result is None. Its file's locks are waited for up to `timeout`.
+/// Opens the table of `dir` for writing. A table that is missing, or was never completed, is
+/// created as `wanted`; None if that is None. Waits up to `timeout` for locks of its file.
 pub fn open_or_create(
     dir: &Path,
     wanted: Option<&Metadata>,
@@ -63,7 +64,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens the table at `path`, made if there is none.
+    /// Opens the table's file at `path`, created if missing.
     fn new(path: &Path, file_mode: u32) -> Result<Self> {
         let file = Arc::new(open(path, file_mode)?);
         let identity = files::identity(&file).map_err(|e| Error::io("cannot open", path, e))?;
@@ -71,7 +72,7 @@ impl Opened {
         Ok(Self { file, identity, gate })
     }
 
-    /// The table as another queue of this process has it, or a new one.
+    /// The table that another queue of this process has open, or a new one.
     fn join_or_create(
         self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! The file of a table: all queues that a process has open on it share it, and its locks.
+//! The file of a table, shared with its locks by all of a process's open queues on it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ struct Used {
     users: usize,
 }
 
-/// What the directory has under the table's name.
+/// Which file the directory has under the table's name.
 enum Named {
     This,
     Nothing,
@@ -93,7 +93,7 @@ impl SharedFile {
         }
     }
 
-    /// An error when another table is in the place of this one. A reader without any only waits.
+    /// An error if another table has replaced this one. If there is none, a reader simply waits.
     pub fn check_not_replaced(&self) -> Result<()> {
         match self.named()? {
             Named::This | Named::Nothing => Ok(()),

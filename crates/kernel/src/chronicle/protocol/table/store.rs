@@ -49,21 +49,21 @@ pub struct TableStore {
     tailer_in_process: Mutex<HashMap<u64, Arc<AtomicBool>>>,
     /// The named tailers that this process reads with.
     pub tailers_in_use: TailersInUse,
-    /// What a thread of this process has open.
+    /// The document that a thread of this process has open.
     document: OpenDocument,
     /// Where this process notes when it took the write lock.
     held_since: HeldSince,
-    /// How long locks of the file are waited for: as the first queue on it says.
+    /// How long to wait for locks of the file: the timeout of the first queue on it.
     timeout: Duration,
-    /// How often this process may have added or removed a header or a key,
+    /// How often this process may have changed the header or a key,
     changes: AtomicU64,
     /// and how many of these changes are on the medium.
     synced_changes: AtomicU64,
-    /// A sync of one of the queue's files failed.
+    /// Whether a sync of one of the queue's files has failed.
     sync_failed: AtomicBool,
 }
 
-/// Positions of the values every queue has. 0 where a read-only queue lacks the key.
+/// Positions of the values every queue has. 0 if a read-only queue lacks the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Words {
     /// `listing.highestCycle`.
@@ -84,15 +84,15 @@ impl TableStore {
     /// Ends one queue's use; the last one closes the file, and with it the presence lock.
     pub fn close(&self) {
         self.shared.leave(|file| {
-            // While the file still shows others that the lock's holder lives.
+            // Before the presence lock ends, which shows that the lock's holder is alive.
             drop(self.take_document(self.document.number()));
             self.leave_file(file);
         });
     }
 
-    /// Unmaps the file even if handles are kept, so that its file system can be unmounted. Where another thread of this process has one of the locks, or tries to, it
-    /// stays mapped until the last handle is gone, as the lock has to be let go of for others to see.
-    /// A thread that takes a lock later finds the queue closed.
+    /// Unmaps the file even if handles are kept, so that its file system can be unmounted. While
+    /// another thread of this process holds or tries a lock, the file stays mapped until the last
+    /// handle is gone, as other processes must see the release. Later takers find the queue closed.
     fn leave_file(&self, file: &LockedFile) {
         let locks = [self.write_lock(), self.append_lock_of_sink()];
         let tailers = self.tailer_in_process.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,8 +107,8 @@ impl TableStore {
         }
     }
 
-    /// The bytes of the table up to a page of zeros, which is after its last entry. They are read from
-    /// the file: one that was cut would end the process where it is mapped.
+    /// The bytes of the table up to a page of zeros, which lies after its last entry. Read through
+    /// the file: accessing the mapping of a truncated file would kill the process.
     fn used_part(&self, file: &LockedFile) -> io::Result<Vec<u8>> {
         let (mut bytes, mut page) = (Vec::new(), [0; 4096]);
         while (bytes.len() as u64) < self.cells.len() {
@@ -121,8 +121,8 @@ impl TableStore {
         Ok(bytes)
     }
 
-    /// The table of a file that was opened for writing. One that is missing, or was never completed, is
-    /// made as `wanted`; without that the result is None.
+    /// The table of a file that was opened for writing. If it was never completed, it is created as
+    /// `wanted`; None if that is None.
     pub(super) fn create(
         path: PathBuf,
         file: Arc<LockedFile>,
@@ -141,17 +141,17 @@ impl TableStore {
         Ok(Some(table))
     }
 
-    /// Waits this long for locks of the file from here on.
+    /// Sets how long to wait for locks of the file.
     pub(super) const fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// Shows others that this process lives and may hold the write lock, until the table is closed:
-    /// a shared lock on the byte of its pid, which the system drops when it dies.
+    /// Shows other processes that this one is alive and may hold the write lock, until the table is
+    /// closed: locks the byte of its pid, shared; the system drops the lock when the process dies.
     pub fn announce(&self, signals: Signals<'_>) -> Result<()> {
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
-        // Others lock the whole file for a moment, to look at it or to make it longer.
+        // Other processes briefly lock the whole file, to inspect or extend it.
         let file = self.file()?;
         locked_file::patiently(signals, self.timeout, |may_wait, step| {
             file.keep(self.path(), presence, Kind::Shared, step, may_wait)
@@ -185,8 +185,8 @@ impl TableStore {
         }
     }
 
-    /// Opens the table of `dir` for reading; None when there is none, or none that was completed.
-    /// Changes nothing.
+    /// Opens the table of `dir` for reading; None if it is missing or was never completed. Changes
+    /// nothing.
     pub fn open_read_only(dir: &Path, may_wait: &Detached) -> Result<Option<Arc<Self>>> {
         Self::open_file_read_only(&dir.join(table::FILE_NAME), may_wait)
     }
@@ -210,8 +210,8 @@ impl TableStore {
         Ok(Some(Self::with(path.to_path_buf(), Arc::new(file), identity, cells, false, metadata)))
     }
 
-    /// As [`TableStore::open_file_read_only`], also where entries are damaged: the keys that cannot
-    /// be found are missing then.
+    /// Like [`TableStore::open_file_read_only`], but tolerates damaged entries: keys that cannot be
+    /// found are then missing.
     pub fn open_to_inspect(path: &Path, may_wait: &Detached) -> Result<Option<Arc<Self>>> {
         let Some(mut table) = Self::map_read_only(path, may_wait)? else { return Ok(None) };
         table.words = table.find_words(true)?;
@@ -244,7 +244,7 @@ impl TableStore {
         &self.cells
     }
 
-    /// What the header says.
+    /// The content of the header.
     #[must_use]
     pub const fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -267,7 +267,7 @@ impl TableStore {
         )
     }
 
-    /// Takes the write lock, if that needs no wait.
+    /// Takes the write lock, if it is free.
     #[inline]
     #[must_use]
     pub fn try_write(&self) -> Option<WriteGuard<'_>> {
@@ -288,7 +288,7 @@ impl TableStore {
         ProcessLock::new(word, LockOf::Appends, &self.append_turn)
     }
 
-    /// A signed value; `missing` where the key is absent.
+    /// A signed value; `missing` if the key is absent.
     #[inline]
     #[must_use]
     pub fn value(&self, position: u64, missing: i64) -> i64 {
@@ -305,7 +305,7 @@ impl TableStore {
         ProcessLock::new(LockWord::new(&self.cells, position), LockOf::Tailer, in_process)
     }
 
-    /// The in-process lock that all tailers of this process take at the lock whose word lies at
+    /// The in-process lock shared by this process's tailers, for the lock whose word lies at
     /// `position`.
     #[must_use]
     pub fn tailer_in_process_lock(&self, position: u64) -> Arc<AtomicBool> {
@@ -313,7 +313,7 @@ impl TableStore {
         Arc::clone(locks.entry(position).or_default())
     }
 
-    /// Has the next sync cover the table.
+    /// Makes the next sync cover the table.
     pub fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
@@ -332,7 +332,8 @@ impl TableStore {
     }
 
     /// Returns the result of a sync of one of the queue's files. After a failure, every sync fails
-    /// until the queue is closed: the system drops the pages it could not write, and reports it once.
+    /// until the queue is closed: the system drops the pages it could not write, and reports it
+    /// once.
     pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
@@ -346,13 +347,13 @@ impl TableStore {
         synced
     }
 
-    /// What a thread of this process has open.
+    /// The document that a thread of this process has open.
     #[must_use]
     pub const fn document(&self) -> &OpenDocument {
         &self.document
     }
 
-    /// Looks for the word of [`Self::note_held`], and makes it. That may wait: before the lock is taken.
+    /// Finds or creates the word of [`Self::note_held`]. May wait: call before taking the lock.
     pub fn prepare_held(&self, signals: Signals<'_>) -> Result<()> {
         let none = held_since::NONE.cast_signed();
         self.held_since.prepare(|| self.find_or_create(table::HELD_SINCE, none, signals))
@@ -377,21 +378,21 @@ impl TableStore {
         self.held_since_ms(holder).map(held)
     }
 
-    /// Takes back the record of a holder that the write lock was taken from.
+    /// Clears the record of a holder that lost the write lock by force.
     pub fn forget_held(&self, holder: u32) {
         if let Ok(Some(position)) = self.find(table::HELD_SINCE) {
             held_since::forget(&self.cells, position, holder);
         }
     }
 
-    /// The write lock that this open document holds; None if it was taken from it, as by the closing
-    /// of the last queue.
+    /// The write lock that this open document holds; None if it no longer does, as after the last
+    /// queue was closed.
     pub fn take_document(&self, number: u64) -> Option<WriteGuard<'_>> {
         let guard = || WriteGuard::new(LockGuard::resume(self.write_lock(), process::pid()));
         self.end_document(number).then(guard)
     }
 
-    /// Takes this document's hold on the write lock, which is held on; false if it has it no longer.
+    /// Ends this document's ownership of the write lock, which stays taken; false if it had none.
     pub fn end_document(&self, number: u64) -> bool {
         let taken = self.document.take(number);
         if taken {
@@ -400,7 +401,7 @@ impl TableStore {
         taken
     }
 
-    /// The position of a key's value; None when there is no such key. Case does not matter.
+    /// The position of a key's value; None if the key is missing. Case does not matter.
     pub fn find(&self, key: &str) -> Result<Option<u64>> {
         let Some(name) = latin1::encode(key) else { return Ok(None) };
         match self.find_spelled(&name)? {
@@ -414,14 +415,14 @@ impl TableStore {
         match keys::find(&self.cells, key) {
             Ok(Key::At(value)) => Ok(Some(value)),
             Ok(Key::Missing(_)) => Ok(None),
-            // A table that was cut has no more keys. A writer makes it longer first.
+            // A truncated table has no more keys. A writer extends it first.
             Err(BadTable::PastTheEnd(..)) if self.is_cut() => Ok(None),
             Err(bad) => Err(self.bad(key.len(), bad)),
         }
     }
 
-    /// Every key and its value, in the order of their making. Of a key that is there in Latin-1 and
-    /// in UTF-8, as earlier versions of Quire wrote it, the first alone.
+    /// Every key and its value, in order of creation; a key that exists both in Latin-1 and in
+    /// UTF-8, as earlier versions of Quire wrote it, only once: the first.
     pub fn entries(&self) -> Result<Vec<(String, i64)>> {
         let found = keys::all(&self.cells).map_err(|bad| self.bad(0, bad))?;
         let is_latin = |key: &[u8]| found.iter().any(|(it, _)| latin1::eq_ignore_case(it, key));
@@ -433,7 +434,7 @@ impl TableStore {
         Ok(named.collect())
     }
 
-    /// The position of a key's value, created with `initial` when there is no such key.
+    /// The position of a key's value, created with `initial` if missing.
     pub fn find_or_create(&self, key: &str, initial: i64, signals: Signals<'_>) -> Result<u64> {
         let name = latin1::encode(key).ok_or_else(|| not_latin(key))?;
         if let Some(position) = self.find_spelled(&name)? {
@@ -452,7 +453,7 @@ impl TableStore {
         self.find_or_create_locked(&name, initial)
     }
 
-    /// The lock around every change of keys, among threads and processes.
+    /// The lock held around every change of keys, among threads and processes.
     fn lock_keys<'a>(
         &'a self,
         file: &'a LockedFile,
@@ -461,7 +462,7 @@ impl TableStore {
         file::key_lock(file, self.path(), self.timeout, signals)
     }
 
-    /// How much of the table is taken by entries, or cannot be used again.
+    /// How much of the table is used by entries or not reusable.
     #[must_use]
     pub fn used_percent(&self) -> u64 {
         keys::used(&self.cells) * 100 / self.cells.len().max(1)
@@ -485,14 +486,14 @@ impl TableStore {
         Ok(value)
     }
 
-    /// Removes a key; whether there was one.
+    /// Removes a key; false if it was missing.
     pub fn remove(&self, key: &str, signals: Signals<'_>) -> Result<bool> {
         let file = self.file()?;
         let _lock = self.lock_keys(&file, signals)?;
         self.remove_locked(key)
     }
 
-    /// Moves the value of a key to a new one; false if `old` is missing or `new` is not. A crash in
+    /// Moves the value of a key to a new key; false if `old` is missing or `new` exists. A crash in
     /// between leaves both.
     pub fn rename(&self, old: &str, new: &str, signals: Signals<'_>) -> Result<bool> {
         let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;

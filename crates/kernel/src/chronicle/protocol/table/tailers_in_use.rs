@@ -1,9 +1,9 @@
-//! Which named tailers are in use: one reader at a time has a name.
+//! Which named tailers are in use: at most one open tailer per name.
 //!
 //! The reader holds a record lock on a byte of the table that belongs to the key, so that no two
-//! names share one. Two further bytes say who holds it and since when, as the system does not say
-//! for locks of an open file description. The system drops all of them with the process. Within the
-//! process, whose queues share one description, a list does the same.
+//! names share one. Two further bytes encode the holder and since when it holds the lock, which the
+//! system does not report for locks of an open file description. The system drops all of them with
+//! the process. Within the process, whose queues share one description, a list does the same.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,27 +18,28 @@ use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, Range};
 
-/// Others lock the whole table for a moment; and a holder says who it is a moment later.
+/// How long to retry: other processes briefly lock the whole table, and a holder takes its
+/// identifying bytes a moment later.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Who reads with a name.
+/// The reader that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process; 0 where it did not say.
+    /// Its pid; 0 if unknown.
     pub pid: u32,
-    /// Seconds since 1970; 0 where it did not say.
+    /// When it took the name, in seconds since 1970; 0 if unknown.
     pub since_s: i64,
 }
 
-/// The names that this process reads with: the positions of their values, and since when.
+/// The names that this process has: the positions of their values, and since when.
 #[derive(Default)]
 pub struct TailersInUse {
     held: Mutex<HashMap<u64, i64>>,
 }
 
 impl TailersInUse {
-    /// Takes the name whose value lies at `value`; the holder where somebody else has it.
+    /// Takes the name whose value lies at `value`; returns the holder if another reader has it.
     pub fn take(
         &self,
         file: &LockedFile,
@@ -56,7 +57,7 @@ impl TailersInUse {
         taken
     }
 
-    /// Lets go of a name.
+    /// Releases a name.
     pub fn release(&self, file: &LockedFile, value: u64) {
         let mut held = self.lock();
         if let Some(since_s) = held.get(&value).copied() {
@@ -68,7 +69,7 @@ impl TailersInUse {
         }
     }
 
-    /// Notes a name as taken; since when, where it is already.
+    /// Notes a name as taken; returns since when if it already is.
     fn reserve(&self, value: u64, since_s: i64) -> Option<i64> {
         let mut held = self.lock();
         let before = held.get(&value).copied();
@@ -98,7 +99,7 @@ fn hold(
         }
         may_wait.sleep(PAUSE);
     }
-    // What these say is for people: without them the name is held all the same.
+    // These two are only informative: the name is held without them.
     for range in [pid_byte(value, process::pid()), since_byte(value, since_s)] {
         let _ = file.try_keep(range, Kind::Shared);
     }

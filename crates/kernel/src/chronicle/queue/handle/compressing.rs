@@ -15,14 +15,15 @@ use crate::sealed::packed;
 use crate::{Error, Result};
 
 impl Queue {
-    /// What compresses and decompresses its messages.
+    /// Compression and decompression of its messages.
     #[inline]
     #[must_use]
     pub const fn compressing(&self) -> &Compressing {
         &self.opened.compressing
     }
 
-    /// What becomes of its messages once their index is known; None where they are stored as given.
+    /// Transformations of its messages that depend on their index; None if they are stored as
+    /// given.
     #[inline]
     #[must_use]
     pub const fn layers(&self) -> Option<&Layers> {
@@ -31,7 +32,7 @@ impl Queue {
 }
 
 impl Queue {
-    /// What a reader gets of the message at an index; None if there is none.
+    /// The message at an index as readers get it; None if there is none.
     pub fn message_at(&self, index: i64) -> Result<Option<Vec<u8>>> {
         self.with_stored(index, |stored, place| {
             let opened = self.opened_message(stored, index).map_err(|error| match error {
@@ -42,7 +43,7 @@ impl Queue {
         })
     }
 
-    /// Calls `take` with what is stored at an index, and with its file and position for an error.
+    /// Calls `take` with the bytes stored at an index, and with their file and position for errors.
     fn with_stored<T>(
         &self,
         index: i64,
@@ -64,7 +65,7 @@ impl Queue {
         self.with_stored(index, |stored, _| Ok(stored.to_vec()))
     }
 
-    /// The message that stored bytes stand for; None where it is stored as it was given.
+    /// The message encoded by stored bytes; None if it is stored as given.
     #[cold]
     pub fn opened_message(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
         let decrypted = self.decrypted(stored, index)?;

@@ -23,7 +23,7 @@ use crate::probe::fault;
 use crate::{Error, Result};
 
 impl Queue {
-    /// Keeps everybody else from appending, as a sink does.
+    /// Prevents all other appends, as a sink does.
     pub fn take_append_lock(&self) -> Result<AppendLock> {
         self.check_open("queue")?;
         self.writable_table("the append lock")?;
@@ -46,7 +46,7 @@ impl Queue {
         Ok(directory)
     }
 
-    /// What says which files are opened and released, if it was opened for that.
+    /// The events of files opened and released, if requested.
     #[must_use]
     pub const fn file_events(&self) -> Option<&Arc<FileEvents>> {
         self.file_events.as_ref()
@@ -58,8 +58,8 @@ impl Queue {
         self.lock_files().get(&cycle).and_then(Weak::upgrade)
     }
 
-    /// The file of a cycle, opened if need be; None when it is missing or not ready, and for all
-    /// others where one roll file was opened alone.
+    /// The file of a cycle, opened if necessary; None if it is missing or not ready, or if another
+    /// roll file was opened alone.
     pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
         if self.opened.single.is_some_and(|only| only != cycle) {
             return Ok(None);
@@ -68,23 +68,24 @@ impl Queue {
             return Ok(Some(file));
         }
         let path = self.file_for_cycle(cycle)?;
-        // Ctrl-C ends a long decompression. Its caller may be a tailer, whose state is locked: the one
-        // place where handlers of signals run all the same, and must not use that tailer.
+        // Ctrl-C ends a long decompression. The caller may be a tailer whose state is locked: this
+        // is the only place where signal handlers run nevertheless, and they must not use that
+        // tailer.
         let pause = &mut || interrupt::check(&mut Detached::here());
         let file = compressed::open_cycle(&path, cycle, !self.is_read_only(), pause)?;
         if file.is_some() {
-            // Looked at after the file was opened by its name: it may be that of another queue.
+            // Checked after the file was opened by name: it may belong to another queue.
             self.table().map_or(Ok(()), |table| table.shared.check_not_replaced())?;
         }
         Ok(file.map(|file| self.remember(file)))
     }
 
-    /// A view of a cycle's file; None when it is missing or not ready.
+    /// A view of a cycle's file; None if it is missing or not ready.
     pub fn view(&self, cycle: i32) -> Result<Option<View>> {
         Ok(self.file(cycle)?.map(View::new))
     }
 
-    /// A view of a cycle's file for appending, made if need be.
+    /// A view of a cycle's file for appending, created if necessary.
     pub fn view_for_append(
         &self,
         table: &TableStore,
@@ -99,8 +100,8 @@ impl Queue {
         Ok(View::new(file))
     }
 
-    /// The file of a cycle, created if need be, and whether it was. It is not in the listing yet: a
-    /// file that is created before its cycle begins must not draw appenders there.
+    /// The file of a cycle, created if necessary, and whether it was. It is not added to the
+    /// listing: a file that is created before its cycle begins must not draw appenders there.
     pub fn file_for_append(
         &self,
         cycle: i32,
@@ -150,7 +151,7 @@ impl Queue {
         }
     }
 
-    /// Has the next handle open a cycle's file again: this one has lost its name.
+    /// Makes the next handle open a cycle's file again, because this one has lost its name.
     pub fn forget_file(&self, file: &Arc<RollFile>) {
         let is_another = |open: &Weak<RollFile>| !std::ptr::eq(open.as_ptr(), Arc::as_ptr(file));
         self.lock_files().retain(|_, open| is_another(open));

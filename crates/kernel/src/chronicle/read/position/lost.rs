@@ -1,4 +1,4 @@
-//! Where a cursor goes on after what was lost or deleted.
+//! Where a cursor continues after lost or deleted messages.
 
 use super::{Cursor, State};
 use crate::chronicle::protocol::locate::{self, Located};
@@ -8,7 +8,8 @@ use crate::os::{clock, files};
 use crate::{Error, Result, warnings};
 
 impl Cursor {
-    /// Enters the next file there is, and reports one that is known to have been deleted in between.
+    /// Enters the next existing file, and reports a file that is known to have been deleted in
+    /// between.
     pub(super) fn enter_next(&mut self, queue: &Queue) -> Result<bool> {
         let next = queue.cycle_after(self.cycle)?;
         let known = self.known_next;
@@ -29,14 +30,14 @@ impl Cursor {
         reported.map(|()| true)
     }
 
-    /// Whether to look if the file still has its name.
+    /// Whether it is time to check that the file still has its name.
     #[inline]
     pub fn is_look_due(&self) -> bool {
         clock::coarse_time_ms().abs_diff(self.looked_ms) >= LOOK_MS.unsigned_abs()
     }
 
-    /// Where another file took the name of the one that was read to its end, as where a backup is
-    /// restored: goes to the first message in it that was not read, and reports those that went.
+    /// If another file took the name of the one read to its end, as when a backup is restored: goes
+    /// to the first unread message in it, and reports lost ones.
     #[cold]
     pub(super) fn enter_replacement(&mut self, queue: &Queue) -> Result<bool> {
         self.looked_ms = clock::coarse_time_ms();
@@ -46,7 +47,7 @@ impl Cursor {
             self.view = Some(old);
         }
         if entered.is_err() {
-            self.looked_ms = 0; // the next read fails, too
+            self.looked_ms = 0; // so that the next read fails, too
         }
         entered
     }
@@ -70,7 +71,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Goes on after a stored position whose file was deleted; false while no later one is ready.
+    /// Continues after a stored position whose file was deleted; false while no later file is
+    /// ready.
     pub(super) fn pass_over_missing(&mut self, queue: &Queue) -> Result<bool> {
         let before = (self.cycle, self.sequence);
         let expected = self.index(queue)?;
@@ -86,9 +88,9 @@ impl Cursor {
         reported.map(|()| true)
     }
 
-    /// Goes to a stored index. Where its message and those before it were lost, as by a power cut, to
-    /// the first message after the loss, so that none of those to come is skipped.
-    /// True where messages were deleted unread, and that was said.
+    /// Goes to a stored index. If its message and earlier ones were lost, as in a power cut, goes
+    /// to the first message after the loss, so that no future message is skipped. True if messages
+    /// were deleted unread, and that was reported.
     pub fn resume_at(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let Some((cycle, sequence)) = place_of(queue, index)? else {
             warnings::leave(format!(
@@ -133,8 +135,7 @@ impl Cursor {
     }
 }
 
-/// The first of the messages before `end` that are not the same in two files of which one began as
-/// the other.
+/// The first message before `end` that differs between two files with a common beginning.
 fn first_difference(old: &mut View, new: &mut View, end: u64) -> Result<u64> {
     let (mut first, mut end) = (0, end.min(locate::end(new)?.next_sequence()));
     while first < end {
@@ -158,15 +159,15 @@ fn payload_of(view: &mut View, sequence: u64) -> Result<Option<&[u8]>> {
     }
 }
 
-/// The next cycle whose file is there and was completed; -1 where none is known.
+/// The next cycle whose file exists and is complete; -1 if none is known.
 pub(super) fn ready_after(queue: &Queue, cycle: i32) -> i32 {
     let is_ready =
         |next: &i32| queue.is_compressed(*next) || matches!(queue.view(*next), Ok(Some(_)));
     queue.cycle_after(cycle).ok().flatten().filter(is_ready).unwrap_or(-1)
 }
 
-/// Cycle and sequence of an index that somebody stored; None where no message can have it, or where
-/// it is that of a tailer which read backward to the start and beyond.
+/// Cycle and sequence of a stored index; None if no message can have it, or if a tailer read
+/// backward past the start.
 fn place_of(queue: &Queue, index: i64) -> Result<Option<(i32, u64)>> {
     let place = queue.roll().split(index).ok();
     let place = place.filter(|(cycle, _)| queue.file_for_cycle(*cycle).is_ok());

@@ -1,5 +1,5 @@
-//! What a cursor does where later messages are there and its own file does not lead on: at an end
-//! without a marker, and before a file that is not ready (`docs/protocol.md` §9.3).
+//! A cursor that cannot advance although there are later messages: at an end without a marker, and
+//! before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
 use crate::chronicle::protocol::locate::check_nothing_behind;
@@ -7,19 +7,19 @@ use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
 use crate::{Result, warnings};
 
-/// What to do at the end of a file that has no marker.
+/// What to do at the end of a file without a marker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AtTail {
     /// Wait for a message there.
     Stay,
-    /// Look at the place once more: something is there now.
+    /// Examine the position again: a document is there now.
     Look,
     /// Go to the next file.
     Leave,
 }
 
 impl Cursor {
-    /// Whether to skip a file that is there and not ready.
+    /// Whether to skip a file that exists but is not ready.
     #[cold]
     pub(super) fn may_pass_unready(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
         let (at, timeout) = ((cycle, 0), queue.options().timeout);
@@ -41,8 +41,8 @@ impl Cursor {
         })
     }
 
-    /// What to do where a file has no marker at its end: leave it if a later cycle has data, and the
-    /// end stayed quiet for the grace time.
+    /// What to do at the end of a file without a marker: leave the file if a later cycle has data
+    /// and the end has been unchanged for the grace time.
     #[inline]
     pub(super) fn at_tail(&mut self, queue: &Queue) -> Result<AtTail> {
         if self.is_look_due() && self.enter_replacement(queue)? {
@@ -77,7 +77,8 @@ impl Cursor {
         if !self.hold.lasts_before_later_data((self.cycle, self.position), grace, &file) {
             return Ok(AtTail::Stay);
         }
-        // Once more, now that the later data was seen: what was published before it is visible.
+        // Checked again after the later data was seen: messages published before that data are
+        // visible now.
         if !matches!(view.slot(self.position)?, Slot::Waiting(_)) {
             return Ok(AtTail::Look);
         }
@@ -91,7 +92,7 @@ impl Cursor {
     }
 }
 
-/// Says that a file is skipped.
+/// Warns that a file is skipped.
 pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
     if queue.has_file(cycle) {
         warnings::leave(format!(

@@ -15,14 +15,14 @@ pub enum Direction {
 /// Chronicle's states of a tailer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// There was no file yet.
+    /// Not started: there was no file yet.
     #[default]
     Uninitialised,
     /// At a header of a file.
     FoundInCycle,
     /// After the last message of a file that is closed.
     EndOfCycle,
-    /// At an index its file does not reach.
+    /// At an index beyond the end of its file.
     NotReachedInCycle,
     /// Asked for a cycle that has no file.
     CycleNotFound,

@@ -1,4 +1,4 @@
-//! Messages that lie one after the other, for batches: what holds for all of them is looked at once.
+//! Runs of consecutive messages, for batches: what holds for all of a run is checked once.
 
 use super::{Cursor, Direction, State};
 use crate::Result;
@@ -7,13 +7,14 @@ use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::read::scan::Take;
 
-/// Messages that were taken one after the other.
+/// The result of taking consecutive messages.
 pub struct Stretch {
-    /// How many.
+    /// How many were taken.
     pub taken: usize,
     /// The index of the last one taken.
     pub last: i64,
-    /// What became of the last one handed out: [`Take::This`] where a step has to look for the next.
+    /// What `take` returned for the last message: [`Take::This`] if a regular step must find the
+    /// next.
     pub became: Result<Take>,
 }
 
@@ -24,8 +25,9 @@ impl Default for Stretch {
 }
 
 impl Cursor {
-    /// Hands up to `count` messages to `take`, each as it is stored, and steps over those that are taken.
-    /// Ends before the first that takes more than a look to find, or that `take` returns None for.
+    /// Calls `take` with up to `count` messages, as stored, and steps over those that are taken.
+    /// Ends before the first one that needs more than checking a header, or for which `take`
+    /// returns None.
     #[inline]
     pub fn take_stretch(
         &mut self,

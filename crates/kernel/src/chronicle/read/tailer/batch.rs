@@ -1,4 +1,4 @@
-//! Many messages by one call.
+//! Reading many messages with one call.
 
 use super::step::{MESSAGES_BETWEEN_PAUSES, through};
 use super::{Ask, How, Inner, Scan, Tailer, Take, What};
@@ -8,13 +8,13 @@ use crate::os::detached::Detached;
 use crate::sealed::packed;
 use crate::{Error, Result};
 
-/// A batch that is being read, in one call or, where that pauses, in several.
+/// A batch that is being read, in one call or, with pauses, in several.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// How many messages were taken.
     pub taken: usize,
     is_begun: bool,
-    /// The index of the first message taken, and what was read last before it.
+    /// The index of the first message taken, and of the message read before it.
     first: i64,
     last_read_before: i64,
     /// How often the tailer had been moved when the batch began.
@@ -22,13 +22,14 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What the next step of this batch asks for.
+    /// The request of this batch's next step.
     #[must_use]
     pub const fn ask(&self) -> Ask {
         if self.is_begun { Ask::OfBatch } else { Ask::First }
     }
 
-    /// What was received before the batch is done, and its first message is prepared.
+    /// Notes that the batch has begun: earlier messages are processed, and its first one is
+    /// prepared.
     pub const fn begin(&mut self) {
         self.is_begun = true;
     }
@@ -40,7 +41,7 @@ impl Reading {
 }
 
 impl Tailer {
-    /// Hands messages to `take` until there are `count` in the batch, or `take` ends it.
+    /// Calls `take` with messages until the batch has `count`, or `take` ends it.
     pub fn read_batch(
         &self,
         reading: &mut Reading,
@@ -58,14 +59,15 @@ impl Tailer {
         };
         timer.read((reading.taken - before) as u64, bytes);
         match read {
-            // What was read comes first; the next call meets the error again.
+            // Return the messages read so far; the next call meets the error again.
             Err(_) if reading.taken > 0 => Ok(Scan::Nothing),
             read => read,
         }
     }
 
-    /// Reads by tries, which cost less for each message. Where a try would have to wait, a step that may
-    /// wait reads one message, or twice as many each time that tries get nowhere, as with a filter.
+    /// Reads by tries, which cost less per message. If a try would have to wait, a step that may
+    /// wait reads one message, and twice as many each time that tries fail at once, as with a
+    /// filter.
     fn read_waiting(
         &self,
         may_wait: &Detached,
@@ -151,7 +153,7 @@ impl Tailer {
         ended
     }
 
-    /// Hands out the messages that follow at once and are stored as they are.
+    /// Calls `take` with the following messages, if found without waiting and stored as given.
     #[inline]
     fn take_stretch(
         &self,
@@ -177,8 +179,8 @@ impl Tailer {
         stretch
     }
 
-    /// As [`Tailer::read_batch`] without a pause; returns how many were taken. `take` ends it by
-    /// returning false: then the message it was given last is not stepped over.
+    /// Like [`Tailer::read_batch`] without pauses; returns how many were taken. `take` ends it by
+    /// returning false: its last message is then not stepped over.
     pub fn read_many(
         &self,
         may_wait: &Detached,

@@ -4,14 +4,14 @@ use super::{Direction, Inner, Scan, Tailer};
 use crate::Result;
 use crate::os::detached::Detached;
 
-/// A read pauses after it has drained some of the buffer this often.
+/// A read pauses after draining parts of the buffer this many times.
 const LOOKS: usize = 16;
 
 impl Tailer {
-    /// Whether the buffer must be looked through before the end of the queue counts as the end. What
-    /// is drained between the look at the queue and this one must not be missed: hence `before`,
-    /// which is from the last look. Whether the file has its name is looked at from time to time.
-    #[inline(never)] // where messages are found, this costs no register
+    /// The result at the end of the queue: the buffer may have to be drained first. Messages
+    /// drained since the queue was checked must not be missed: hence the comparison with the last
+    /// check. From time to time also checks that the file has its name.
+    #[inline(never)] // so that it costs no register when messages are found
     pub(super) fn at_end<T>(&self, inner: &mut Inner) -> Scan<T> {
         if inner.cursor.is_look_due() {
             return Scan::WouldWait;
@@ -25,8 +25,8 @@ impl Tailer {
         }
     }
 
-    /// Calls `look`, and again after some of the buffer was drained, until there is nothing in
-    /// either. Nothing of the tailer is locked while the buffer is drained.
+    /// Calls `look`, and again after each part of the buffer that was drained, until queue and
+    /// buffer have no more. The tailer is not locked while the buffer is drained.
     pub(super) fn through_buffer<T>(
         &self,
         may_wait: &Detached,
@@ -41,7 +41,7 @@ impl Tailer {
                 return Ok(found);
             }
             let has_more = buffer.look().1;
-            // Somebody else may have drained it meanwhile.
+            // Another thread or process may have drained it meanwhile.
             let is_drained = has_more && buffer.drain_some(may_wait)? || buffer.look().0 != before;
             if !is_drained {
                 return Ok(Scan::Nothing);

@@ -17,7 +17,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// What follows the key in a payload.
+    /// The part of a payload after the key.
     #[inline]
     pub fn after_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         &payload[(self.start as usize).min(payload.len())..]
@@ -33,7 +33,7 @@ pub struct Found<'a> {
     pub(super) message: &'a Message,
     /// The payload of a message, without the key of a tailer of topics.
     pub(super) bytes: &'a [u8],
-    /// What an encrypted or compressed document holds.
+    /// The decoded content of an encrypted or compressed document.
     pub(super) plain: Option<&'a [u8]>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Found<'a> {
         self.bytes
     }
 
-    /// Where it is.
+    /// The document's place.
     #[inline]
     #[must_use]
     pub const fn place(&self) -> DocumentPlace {
@@ -54,7 +54,7 @@ impl<'a> Found<'a> {
         DocumentPlace { document, start, index: self.index }
     }
 
-    /// The document, to be read without the tailer's lock.
+    /// The document, for reading without the tailer's lock.
     #[inline]
     pub fn open(&self) -> Result<OpenDocument> {
         let region = self.cursor.region().ok_or_else(|| self.tailer.closed())?;
@@ -78,7 +78,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Where a document is, for errors that name it and to go back to it.
+/// The place of a document, for errors and for going back to it.
 #[derive(Clone, Copy)]
 pub struct DocumentPlace {
     pub(super) document: Document,
@@ -89,7 +89,7 @@ pub struct DocumentPlace {
 }
 
 impl DocumentPlace {
-    /// The message that was copied.
+    /// The document of a message that was copied with [`Found::copy_whole`].
     #[must_use]
     pub fn with_copy(self, copy: &[u8]) -> OpenDocument {
         OpenDocument { place: self, bytes: Bytes::Copied(Arc::new(copy.to_vec())) }
@@ -105,14 +105,14 @@ pub struct OpenDocument {
 
 #[derive(Clone)]
 enum Bytes {
-    /// Of a message in its file, which stays mapped.
+    /// A message in its file, which stays mapped.
     InPlace(Arc<Region>),
     /// A copy: of metadata, whose words may change; of a decrypted message; or of a short one.
     Copied(Arc<Vec<u8>>),
 }
 
 impl OpenDocument {
-    /// Where it is.
+    /// The document's place.
     #[must_use]
     pub const fn place(&self) -> &DocumentPlace {
         &self.place

@@ -1,4 +1,4 @@
-//! Where a tailer goes: its direction, and moves other than by reading on.
+//! Moving a tailer: its direction, and seeks.
 
 use super::{Direction, Inner, Tailer};
 use crate::Result;
@@ -17,13 +17,13 @@ impl Tailer {
         inner.cursor.set_direction(&self.queue, direction)
     }
 
-    /// Whether reads backward visit only the messages that the index names.
+    /// Whether reads backward visit only indexed messages.
     pub fn is_striding(&self, may_wait: &Detached) -> Result<bool> {
         self.queue.check_generation()?;
         Ok(self.inner.lock(may_wait).cursor.is_striding())
     }
 
-    /// Has reads backward visit only the messages that the index names, from the next step on.
+    /// Sets whether reads backward visit only indexed messages, from the next step on.
     pub fn set_striding(&self, may_wait: &Detached, is_striding: bool) -> Result<()> {
         self.enter(may_wait)?.cursor.set_striding(is_striding);
         Ok(())
@@ -43,7 +43,7 @@ impl Tailer {
         self.moved(may_wait, &mut inner)
     }
 
-    /// Goes to an index; true when a message is there.
+    /// Goes to an index; true if it has a message.
     pub fn move_to_index(&self, may_wait: &Detached, index: i64) -> Result<bool> {
         let mut inner = self.enter(may_wait)?;
         let found = inner.cursor.move_to_index(&self.queue, index)?;

@@ -1,4 +1,5 @@
-//! What a replica gets: documents as they lie in the files, metadata too (`docs/replication.md`).
+//! Reading for a replica: documents as they are in the files, including metadata
+//! (`docs/replication.md`).
 
 use super::step::MESSAGES_BETWEEN_PAUSES;
 use super::{Ask, Found, How, Inner, Scan, State, Tailer, What};
@@ -11,16 +12,16 @@ use crate::os::detached::Detached;
 pub struct Sent {
     /// The bytes of the batch.
     pub batch: Vec<u8>,
-    /// Where the replica ends with it.
+    /// Where the replica ends after applying it.
     pub end: ReplicaEnd,
 }
 
 /// What a step did with a document.
 enum Taken {
     This,
-    /// It belongs to its file alone.
+    /// Skipped: it belongs to its file.
     Passed,
-    /// It is of a later cycle.
+    /// Left: it belongs to a later cycle.
     NotThis,
 }
 
@@ -59,9 +60,9 @@ impl Tailer {
         Ok(true)
     }
 
-    /// The documents after `from`, where the replica ends and the tailer is, of one cycle and up to
-    /// about `most_bytes`; only those before the message `until`, if that is given. An empty batch says
-    /// that the cycle has ended.
+    /// The documents of one cycle after `from`, where the replica ends and the tailer is, up to
+    /// about `most_bytes`, and only before the message `until`, if given. An empty batch says that
+    /// the cycle has ended.
     pub fn read_for_replica(
         &self,
         may_wait: &Detached,
@@ -97,7 +98,7 @@ impl Tailer {
                 Ok(Scan::Held(then)) => break Scan::Held(then),
                 Ok(Scan::Paused) => break Scan::Paused,
                 Ok(_) => break Scan::Nothing,
-                // What was read comes first; the next call meets the error again.
+                // Return the documents read so far; the next call meets the error again.
                 Err(_) if !batch.is_empty() => break Scan::Paused,
                 Err(error) => return Err(error),
             }
@@ -133,7 +134,7 @@ impl Tailer {
 }
 
 impl Inner {
-    /// Reads what no replica has, too: this is for one.
+    /// Removes the limit to acknowledged messages, since this reads for a replica.
     fn see_all(&mut self) {
         if self.acknowledged.take().is_some() {
             self.cursor.set_looked_through(self.filter.is_some());

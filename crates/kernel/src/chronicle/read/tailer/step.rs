@@ -1,7 +1,7 @@
 //! One step of a tailer: it finds the next document, hands it out, and steps over it.
 //!
-//! Steps that may take long pause every so often, so that the caller can look for an interrupt while
-//! it holds nothing of the tailer, and then continue where they stopped.
+//! Steps that may take long pause now and then, so that the caller can check for an interrupt
+//! without holding the tailer, and then continue where they stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// A step pauses after this many messages, wanted or not.
 pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
 
-/// Calls `step` until it is through, and waits where it is held up.
+/// Calls `step` until it is finished, and waits while reading is stalled.
 pub(super) fn through<T>(
     may_wait: &Detached,
     mut step: impl FnMut() -> Result<Scan<T>>,
@@ -42,9 +42,9 @@ pub(super) fn through<T>(
 }
 
 impl Tailer {
-    /// Hands the next document to `take` and steps over it, unless it stays. If `take` fails the
-    /// position stays, too. Where a step that only tries [would wait](Scan::WouldWait), one that
-    /// waits and stays leaves the document there for the next try.
+    /// Calls `take` with the next document and steps over it, unless `stays` is set or `take`
+    /// fails. If a step that only tries [would wait](Scan::WouldWait), a waiting step with `stays`
+    /// leaves the document prepared for the next try.
     #[inline]
     pub fn step<R>(
         &self,
@@ -82,8 +82,8 @@ impl Tailer {
         Ok(found)
     }
 
-    /// Finds the next document and hands it to `take`; steps over it if that says so, else leaves it
-    /// there for the next step.
+    /// Finds the next document and calls `take` with it; steps over it if that returns so,
+    /// otherwise leaves it for the next step.
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
     #[inline(always)]
     pub(super) fn advance<R>(
@@ -133,14 +133,14 @@ impl Tailer {
         if ask == Ask::First && !self.finish(how, inner)? {
             return Ok(Scan::WouldWait);
         }
-        // Looked at before it is moved: there hardly ever is one.
+        // Checked before taking: there hardly ever is one.
         if inner.prepared.is_some()
             && let Some(prepared) = inner.prepared.take()
         {
             return Ok(Scan::Found(prepared));
         }
         Ok(match inner.cursor.try_find(&self.queue, include_metadata) {
-            // With a filter there is nothing to be found by a try.
+            // With a filter, a try never finds anything.
             Scan::Found(document) => Scan::Found(Message { document, start: 0 }),
             Scan::Nothing => self.at_end(inner),
             _ => Scan::WouldWait,
@@ -161,7 +161,7 @@ impl Tailer {
         inner.find(&self.queue, what.include_metadata, looks)
     }
 
-    /// Locks the tailer, unless a step that only tries would have to wait for that.
+    /// Locks the tailer; None if a step that only tries would have to wait.
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
     #[inline(always)]
     pub(super) fn enter_to<'a>(&'a self, how: How<'a>) -> Result<Option<(Entered<'a>, Timer<'a>)>> {
@@ -182,9 +182,9 @@ impl Tailer {
         Ok(Timer::start(self.queue.metrics()))
     }
 
-    /// Looks for the next message `looks` times without a pause: a look costs a few nanoseconds, a
-    /// call from Python many. Paused if there was none yet. The position stays. Where that only tries,
-    /// it does not relax the processor in between either, which takes longer than a look.
+    /// Polls for the next message up to `looks` times: a poll costs a few nanoseconds, a call from
+    /// Python many. Paused if there was none yet. The position stays. If `how` is a try, omits the
+    /// processor's pause between polls, which takes longer than a poll.
     pub fn spin(&self, how: How<'_>, looks: usize) -> Result<Scan<()>> {
         let next = What::message(Ask::First).staying();
         for _ in 0..looks {
@@ -201,12 +201,12 @@ impl Tailer {
         Ok(Scan::Paused)
     }
 
-    /// Whether a sleeping reader should wake. What was received stays unfinished. A tailer that
-    /// another thread is using is left alone: it is polled again soon.
+    /// Whether a sleeping reader should wake. Received messages stay unprocessed. A tailer that
+    /// another thread is using is skipped, and polled again soon.
     fn has_news(&self, may_wait: &Detached) -> bool {
         let next = What::message(Ask::OfBatch).staying();
         let found = match self.step(next, How::Try, |_| Ok(())) {
-            // Reading through a buffer may wait for the write lock: the reader does that.
+            // Reading through a buffer may wait for the write lock, so it is left to the reader.
             Ok(Scan::WouldWait) if self.buffer.is_none() => match self.inner.try_lock() {
                 Some(inner) => {
                     drop(inner);
@@ -219,7 +219,7 @@ impl Tailer {
         !matches!(found, Ok(Scan::Nothing | Scan::Held(_)))
     }
 
-    /// The next document, not stepped over: [`Tailer::close_document`] does that.
+    /// The next document, which [`Tailer::close_document`] then steps over.
     pub fn open_document(
         &self,
         may_wait: &Detached,
@@ -244,7 +244,7 @@ impl Tailer {
         self.finish(How::Wait(may_wait), &mut inner).map(drop)
     }
 
-    /// Goes back to a document that was stepped over: it was not done with.
+    /// Goes back to a document that was stepped over but not processed.
     pub fn return_to(&self, may_wait: &Detached, place: &DocumentPlace) -> Result<()> {
         let mut inner = self.enter(may_wait)?;
         inner.cursor.return_to(&self.queue, &place.document, place.index)?;
@@ -252,7 +252,7 @@ impl Tailer {
         Ok(())
     }
 
-    /// The file and the position of a document, for words about it.
+    /// The file and the position of a document, for messages to users.
     #[must_use]
     pub fn place_of(&self, place: &DocumentPlace) -> (String, u64) {
         let split = self.queue.roll().split(place.index);
@@ -288,7 +288,8 @@ impl Look for Tailer {
 }
 
 impl Inner {
-    /// Steps over a document; a message has an index. It is done with when the next one is asked for.
+    /// Steps over a document; a message has an index. It counts as processed when the next one is
+    /// requested.
     #[inline]
     fn step_over(&mut self, queue: &Queue, document: &Document, index: Option<i64>) -> Result<()> {
         self.cursor.step_over(queue, document)?;
@@ -299,7 +300,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The next document, not stepped over. Every message looked at is taken off `looks`.
+    /// The next document, not stepped over. `looks` is reduced by one per message examined.
     fn find(
         &mut self,
         queue: &Queue,
@@ -352,8 +353,8 @@ impl Inner {
         Ok(filter.found.is_some())
     }
 
-    /// What an encrypted or compressed document holds; None of one that is neither. `stored` is the
-    /// payload of a message, which need not be made again.
+    /// The decoded content of an encrypted or compressed document; None if it is neither. `stored`
+    /// is the payload of a message.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 5 %")]
     #[inline(always)]
     fn opened(
@@ -408,7 +409,7 @@ impl Inner {
         cipher.open(cipher::Place { cycle: self.cursor.cycle(), index, is_metadata: true }, &stored)
     }
 
-    /// Steps over a message nobody wants; false where the direction does not lead on.
+    /// Steps over an unwanted message; false if the direction is none.
     fn pass(&mut self, queue: &Queue, document: &Document) -> Result<bool> {
         self.cursor.step_over(queue, document)?;
         Ok(self.cursor.direction() != Direction::None)

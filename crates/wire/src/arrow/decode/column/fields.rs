@@ -14,7 +14,7 @@ use crate::reader::{self, Name, Reader, Token};
 
 /// Names in errors are cut to this many characters.
 pub const SHOWN_MAX: usize = 80;
-/// A longer token, such as a name after a comment, is unlikely to recur and not remembered.
+/// A longer token, such as a name after a comment, is unlikely to recur, and is not remembered.
 const HEAD_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Named {
     #[inline]
     fn read(&mut self, cursor: &mut Reader<'_>, row: usize) -> Result<()> {
         if self.column.len() > row {
-            self.column.truncate(row); // twice in one message: the last one wins, as in a map
+            self.column.truncate(row); // a repeated name: the last value wins, as in a map
         }
         self.column.read(cursor).map_err(|fault| fault.inside(&self.label))
     }
