@@ -120,7 +120,7 @@ impl Entry {
     }
 }
 
-/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from
+/// The append that a drainer announced: messages of `count` slots from `slot` on, at indexes from
 /// `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {

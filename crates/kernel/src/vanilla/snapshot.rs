@@ -1,4 +1,4 @@
-//! What a copy holds of a cycle whose writers are still running.
+//! The content of a copy of a cycle whose writers are still running.
 //!
 //! 1. The index is read up to its end. Entries before it are complete and do not change.
 //! 2. Each of them points to a record, which was complete before it. Data files are only appended
