@@ -1,8 +1,8 @@
 //! Golden queues with one bit changed or one file truncated, and what may be read from them.
 //!
 //! The format has no checksums. A bit of a payload changes that payload and nothing else; a bit of
-//! a header changes where documents are, and what is read is what the headers then say; a bit
-//! anywhere else changes nothing that is read, or is refused.
+//! a header moves documents, and reading follows the changed headers; a bit anywhere else does not
+//! affect reading, or is refused.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};

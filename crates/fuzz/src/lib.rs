@@ -5,7 +5,7 @@
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
 //! - [`packed`] decompresses any bytes as a message, and checks that messages survive a round trip;
-//! - [`requests`] parses any bytes as what a client sends to a server;
+//! - [`requests`] parses any bytes as a client's request to a server;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends,
 //!   with other [`words`];

@@ -185,7 +185,7 @@ fn value_of(walk: &Walk, edit: &[u8; 10], old: &[u8]) -> u64 {
 
 /// Checks that a file with the sample's documents reads as the sample, and is appended to at
 /// its end. Words that were changed consistently look like a valid index: with more
-/// than one, only what is read from the first message on is certain.
+/// than one change, only the messages read from the first one on are certain.
 pub fn hints_are_hints(file: &[u8], only_one: bool) {
     let sample = sample();
     let dir = directory(&[(FILE, file), (TABLE, &sample.table)]);

@@ -1,4 +1,4 @@
-//! What fuzzing and flipped bits found, by name.
+//! Inputs with which fuzzing and flipped bits found bugs, by name.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 

@@ -6,7 +6,7 @@
 //!   from it; `protocol` says who may change which word, and in which order; `format` where every
 //!   field is;
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
-//! - [`groups`] is which member of a group works on which messages of a queue of any format;
+//! - [`groups`] decides which member of a group works on which messages of a queue of any format;
 //! - [`ring`] holds messages until its thread has appended them to a queue;
 //! - [`sealed`] encrypts messages, and proves that they are unchanged;
 //! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:

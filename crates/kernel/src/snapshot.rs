@@ -1,5 +1,5 @@
-//! A consistent copy of a queue in use: files up to an end, before which nothing but the content of
-//! messages changes, and bytes that complete unfinished writes.
+//! A consistent copy of a queue in use: files up to an end, before which only the content of
+//! messages may change, and bytes that complete unfinished writes.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What an append counts (`docs/metrics.md`).
+//! The metrics of appends (`docs/metrics.md`).
 
 use std::sync::Arc;
 

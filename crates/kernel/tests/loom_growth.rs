@@ -1,4 +1,4 @@
-//! Every interleaving of threads that grow a file and look at its length: `RUSTFLAGS="--cfg loom"
+//! Every interleaving of threads that grow a file and check its length: `RUSTFLAGS="--cfg loom"
 //! cargo test --release --test loom_growth`. In ordinary builds this file is empty.
 #![cfg(loom)]
 

@@ -1,5 +1,5 @@
-//! Every interleaving around a write lock that is taken away: `RUSTFLAGS="--cfg loom" cargo test
-//! --release --test loom_lock`. In ordinary builds this file is empty.
+//! Every interleaving around a write lock that is taken by force: `RUSTFLAGS="--cfg loom" cargo
+//! test --release --test loom_lock`. In ordinary builds this file is empty.
 #![cfg(loom)]
 
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
 //! The raw access of `memory/` under Miri, on memory of this process: `make miri`. It finds reads
-//! of what was freed or never there, races, and stores that a weaker machine may reorder. In
+//! of freed or unallocated memory, races, and stores that a weaker machine may reorder. In
 //! ordinary builds this file is empty.
 #![cfg(miri)]
 

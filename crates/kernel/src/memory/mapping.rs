@@ -301,8 +301,8 @@ impl Mapping {
         let at = self.checked(position, count);
         // SAFETY: in range (checked), and `count` is at most the length, a `usize`. The word that
         // publishes the bytes was loaded with acquire order (`Published`), and by the protocols no
-        // thread of this process stores to them from then on. Not guaranteed is that no other
-        // process does: one that breaks the protocols changes what is read here, not where.
+        // thread of this process stores to them from then on. That no other process does is not
+        // guaranteed: one that breaks the protocols changes the bytes read here, not their range.
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             std::slice::from_raw_parts(at, count as usize)

@@ -1,10 +1,10 @@
 //! Counters and latencies of a queue, in a side file that all its processes map: readers see
-//! a change as soon as it is stored, and a process that dies takes nothing with it.
+//! a change as soon as it is stored, and nothing is lost when a process dies.
 //!
-//! The file consists of 64-bit words, added to without any lock: a magic word, the time it was
-//! made, the counters by [`Counter`], and a histogram for each [`Latency`]: the sum, the highest
-//! value and the buckets of [`histogram`]. It never changes its length. Java ignores files of this
-//! name.
+//! The file consists of 64-bit words, added to without any lock: a magic word, the
+//! file's creation time, the counters by [`Counter`], and a histogram for each [`Latency`]: the
+//! sum, the highest value and the buckets of [`histogram`]. Its length is fixed. Java ignores files
+//! of this name.
 
 use std::fs::File;
 use std::path::Path;

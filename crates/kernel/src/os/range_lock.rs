@@ -6,9 +6,9 @@
 //!
 //! Holders of the same description do not exclude each other, and the first of them to unlock ends
 //! the exclusion of other processes for all. So threads that share a description also take its
-//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will
-//! do. What is locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in
-//! which a mapped file grows.
+//! [`InProcessMutex`]; if a thread has a description to itself, [`RecordLock::wait_on_own`]
+//! suffices. The locked file is a [`LockedFile`](super::locked_file::LockedFile), except while a
+//! mapped file grows.
 
 use std::fs::File;
 use std::io;

@@ -6,12 +6,12 @@
 //! fault::call!("window.grow", self.file.set_len(len))              // returns io::Result
 //! ```
 //!
-//! A name that is not in [`POINTS`] does not compile. In ordinary builds that is all: a [`Step`]
-//! has no size, and a call is the call. With the feature `fault-points`, which only tests build,
-//! both are counted, and one of them can be armed, for its Nth time: to kill the process right
-//! after the step, to have the call fail instead of being made, or to stop the calling thread
-//! before or after the step until it may continue (a pause point). The effect of a crash at each
-//! name is described in `docs/protocol.md`, "Fault points".
+//! A name that is not in [`POINTS`] does not compile. In ordinary builds this check is the only
+//! effect: a [`Step`] has no size, and a call is just made. With the feature `fault-points`, which
+//! only tests enable, steps and calls are counted, and one of them can be armed for its Nth time:
+//! to kill the process right after the step, to make the call fail without being made, or to stop
+//! the calling thread before or after the step until it may continue (a pause point). The effect of
+//! a crash at each name is described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
 pub use armed::{after, arm, before, hits, is_unmended, reached};

@@ -3,17 +3,16 @@
 //! A position is used at one width only, as in the files: 64-bit words and 32-bit words are kept
 //! apart, and payload bytes are 32-bit words with relaxed access.
 //!
-//! `loom` reorders an access with the last one of the same word alone, and a load of the same
-//! thread hides that of another: it never tries the store of a load and a store before the other's
-//! load (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of
-//! its word first, which nothing reads: it orders nothing, and no two accesses of a word are left
-//! unordered.
-
+//! `loom` only tries to reorder an access with the last one of the same word, and a load by the
+//! same thread hides a load by another: if a thread loads a word and then stores to it, that store
+//! is never tried before another thread's load (<https://github.com/tokio-rs/loom/issues/166>). So
+//! each access first stores to a companion of its word, which is never read: this adds no ordering,
+//! but makes `loom` try both orders of any two accesses of a word.
 //!
-//! What the mapping copies in plainly must not race with any other access of the same bytes in this
-//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of
-//! its 32 bits for itself, each other access shares it, and `loom` reports those that nothing
-//! orders.
+//! Bytes that the mapping copies in with plain stores must not race with any other access of them
+//! in this process: a data race is undefined behaviour, whatever the bytes are. So each plain store
+//! takes the cell of its 32 bits exclusively, each other access shares it, and `loom` reports
+//! accesses that are not ordered.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What a copy holds of a queue whose writers are still running.
+//! The content of a copy of a queue whose writers are still running.
 //!
 //! The index is read up to its end first. Data is only appended to, and was stored before the entry
 //! that names it: so the copy has the data of each producer up to the end of its last message.

@@ -1,9 +1,9 @@
-//! The side file `replicas.quire` of a queue, mapped. It has one length, is made whole before it
-//! has its name, and Java ignores it.
+//! The side file `replicas.quire` of a queue, mapped. Its length is fixed, it is complete
+//! before it gets its name, and Java ignores it.
 //!
-//! The source's process is the only one that stores what replicas have; `forget` and the lease are
-//! single words. A restart of the machine invalidates the file's content: a power cut may have lost
-//! messages that replicas acknowledged, and the clock of the lease restarts at 0.
+//! The source's process is the only one that stores what replicas have acknowledged; `forget` and
+//! the lease are single words. A restart of the machine invalidates the file's content: a power cut
+//! may have lost messages that replicas acknowledged, and the clock of the lease restarts at 0.
 
 use std::fs::File;
 use std::io;

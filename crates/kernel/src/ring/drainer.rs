@@ -35,9 +35,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const OTHERS_PAUSE: Duration = Duration::from_millis(20);
 
 impl Ring {
-    /// Appends what an earlier process left in a queue's ring, unless another process drains it.
-    /// What cannot be appended now, for example on a full disk, is appended later by a thread of
-    /// the returned ring.
+    /// Appends messages that an earlier process left in a queue's ring, unless another process
+    /// drains it. Messages that cannot be appended now, for example on a full disk, are appended
+    /// later by a thread of the returned ring.
     pub fn drain_left_over(
         queue: &Arc<Queue>,
         may_wait: &mut Detached,

@@ -24,7 +24,7 @@
 //!
 //! A producer that finds no room may close the ring and continue in a larger one:
 //! 10. create the new ring, which no other process knows yet; 11. CAS the successor from 0 to its
-//!     name: if another producer was faster, that one's is the successor;
+//!     name: if another producer was faster, its ring is the successor;
 //! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Producers try each slot in
 //!     turn, so they stop there and continue in the successor.
 //!
@@ -120,7 +120,7 @@ impl Entry {
     }
 }
 
-/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from
+/// The append that a drainer announced: messages of `count` slots from `slot` on, at indexes from
 /// `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {

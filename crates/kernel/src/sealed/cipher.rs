@@ -1,9 +1,9 @@
-//! Encryption of messages (`docs/encryption.md`): AES-256-GCM-SIV (RFC 8452), each message by a key
-//! of its cycle, which is derived from a data key. Data keys lie beside the queue, wrapped by keys
-//! that the user names.
+//! Encryption of messages (`docs/encryption.md`): AES-256-GCM-SIV (RFC 8452), each message with a
+//! key of its cycle, which is derived from a data key. Data keys lie beside the queue, wrapped by
+//! keys that the user names.
 //!
-//! The index of a message and the queue's id are authenticated with it, so that a message which was
-//! moved does not open. A nonce is counted up from a random start: should one repeat nevertheless,
+//! The index of a message and the queue's id are authenticated with it, so a moved message cannot
+//! be decrypted. A nonce is counted up from a random start: should one repeat nevertheless,
 //! as on a copy of a running machine, this cipher only reveals whether the same bytes were written
 //! to the same index.
 

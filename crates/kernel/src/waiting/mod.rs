@@ -2,8 +2,9 @@
 //!
 //! One [`thread`] per process sleeps for all tailers that have nothing to read. Appenders wake it
 //! by a [`word`] in the queue's [`side_file`], which they change only while a reader sleeps;
-//! unannounced appends, as Java's, it finds by polling every few milliseconds. It then ends the
-//! [`wait`] of each tailer that has a message: of a thread, or of an [`event_loop`].
+//! appends that do not change the word, such as Java's, are found by polling every few
+//! milliseconds. The thread then ends the [`wait`] of each tailer that has a message: of a thread,
+//! or of an [`event_loop`].
 
 #[cfg(not(loom))]
 pub mod event_loop;

@@ -3,7 +3,7 @@
 //!
 //! - W1. a sleeper makes an even word odd, and keeps the value;
 //! - W2. a fence;
-//! - W3. it looks at the queue, and does not sleep if there is something to read;
+//! - W3. it checks the queue, and does not sleep if there is something to read;
 //! - W4. it sleeps while the word has the value of W1.
 //!
 //! - P1. an appender publishes its message: the CAS of a header;

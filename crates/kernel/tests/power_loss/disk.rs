@@ -1,4 +1,4 @@
-//! A disk of the size of a queue: what is on the medium, and what was changed since.
+//! A disk that holds one queue: the content of the medium, and changes not yet written to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

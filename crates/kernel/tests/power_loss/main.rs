@@ -1,7 +1,7 @@
-//! What a power cut leaves, tried on images: every change of a queue's files is recorded
-//! (`probe/recorder.rs`), and at moments in between the machine "loses power": of what was changed
-//! since the last sync, each page (also each new name and length) may be there or not, or be torn.
-//! Each image is opened, checked against what was appended and synced, and appended to.
+//! Power cuts, simulated on images: every change of a queue's files is recorded
+//! (`probe/recorder.rs`), and at moments in between the machine "loses power": each page changed
+//! since the last sync (also each new name and length) may be on the medium or not, or be torn.
+//! Each image is opened, checked against the appended and synced messages, and appended to.
 //!
 //! The older formats are tried in the same way (`older/`).
 //!

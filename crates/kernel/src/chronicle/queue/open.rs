@@ -47,7 +47,7 @@ const WIRE_TYPES: [&str; 6] = [
 pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
 const BLOCK_MAX: u64 = 1 << 40;
-/// After this long writers have noticed that their table is gone: they check each second.
+/// After this long all writers have noticed that their table was removed: they check each second.
 const NOTICED_AFTER: Duration =
     Duration::from_millis(if cfg!(any(feature = "fault-points", feature = "power-loss")) {
         0
@@ -168,7 +168,7 @@ fn open_for_writing(
     }
     let roll = found.or_else(|| options.roll_cycle.clone()).map_or_else(default_roll_cycle, Ok)?;
     let wanted = wanted_metadata(options, &roll)?;
-    // A table that is gone since the check above is not created again: see `wait_for_noticing`.
+    // A table removed since the check above is not created again: see `wait_for_noticing`.
     let wanted = (!has_table).then_some(&wanted);
     let table = {
         let (mode, timeout) = (options.file_mode, options.timeout);

@@ -1,4 +1,4 @@
-//! What a caller may choose when opening a queue.
+//! Options for opening a queue.
 
 use std::time::Duration;
 

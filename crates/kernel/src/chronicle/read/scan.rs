@@ -55,7 +55,7 @@ pub enum How<'a> {
 /// Whether previously received messages count as processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The first step of a call: they do.
+    /// The first step of a call: they count as processed.
     First,
     /// A further step of the same batch.
     OfBatch,

@@ -1,11 +1,11 @@
 //! Repairs one roll file, in the order in which a writer would have written it:
 //!
-//! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
-//!    last, once it no longer counts as replicated, and while no service writes to the queue;
-//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file
-//!       marker.
+//! 1. its first header;
+//! 2. bytes after the last message are kept in a side file and zeroed, header last, once they no
+//!    longer count as replicated, and while no service writes to the queue;
+//! 3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file marker.
 //!
-//! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
+//! `writePosition` shows that messages are missing (step 2), so it is stored after them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Readers stop at an entry that is missing, and deliver what a complete entry names. So a message
 //! is durable only together with the entries before it, and with their messages. First the data is
-//! synced, of producers also their profiles, then the index.
+//! synced, with the profiles of producers, then the index.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! The page files of one address space, opened and made; each is exactly one page long.
+//! The page files of one address space, opened and created; each is exactly one page long.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Entries that are claimed but not complete: their producer may be at work, or dead.
 //!
 //! A producer stores a message and its end before it claims an entry, so the data of every claimed
-//! entry is whole. What a pending entry lacks is where the message begins, and its producer's
-//! profile says that: it is the older of the two ends, provided that both ends belong to this
-//! message. Readers deliver such a message without storing anything; its producer, once restarted,
-//! completes the entry.
+//! entry is whole. A pending entry lacks only the address of its message. The producer's profile
+//! has it: the older of the two ends, provided that both ends belong to this message. Readers
+//! deliver such a message without storing anything; its producer, once restarted, completes the
+//! entry.
 //!
 //! A Java producer does not: it continues, and its profile then has the ends of later messages.
 //! Later readers still deliver the message if the producer's data has no gap: it begins where the

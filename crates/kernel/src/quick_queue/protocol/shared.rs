@@ -3,15 +3,14 @@
 //! 1. The message is stored after the producer's last one, in data of its own.
 //! 2. Its end replaces the older of the two ends in the profile: they take turns.
 //! 3. The index of the entry to be claimed is stored in the profile (Quire's own step).
-//! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next
-//!    one.
+//! 4. The entry's stamp is claimed by compare-and-swap; if another producer has it, the next one.
 //! 5. The entry's index is stored in the profile as the last one claimed.
 //! 6. The message's address is stored in the entry.
 //! 7. The stamp is completed with release: readers see the message.
 //!
-//! After a death before 4 nothing refers to the message, and the next one is stored over it. After
-//! a later one the entry is pending (`pending.rs`): opened again, the producer completes it. Step 3
-//! records where to search, so that only entries appended since then are searched.
+//! A crash before 4 leaves a message that nothing refers to, and the next one overwrites it. A
+//! later crash leaves a pending entry (`pending.rs`): opened again, the producer completes it. Step
+//! 3 records where to search, so that only entries appended since then are searched.
 
 use std::path::Path;
 

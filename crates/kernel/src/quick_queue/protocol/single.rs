@@ -4,7 +4,7 @@
 //! 2. Its address is stored in the next index entry.
 //! 3. The entry's stamp is stored with release: readers see the message.
 //!
-//! A writer that dies before the third step leaves bytes that the next one stores over. The
+//! A writer that dies before the third step leaves bytes that the next one overwrites. The
 //! original has no lock; a second Quire writer is refused by the lock on `quick-queue.lock`.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! An address space that is written to: pages made as it grows, their disk space reserved before
-//! they are touched.
+//! An address space that is written to: pages are created as it grows, and their disk space is
+//! reserved before they are touched.
 
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 //! 1. `make_room` finds and reserves room in a data file of its own; `stage` stores the payload,
 //!    after a word of padding where the payload has to lie at a multiple of 8.
 //! 2. `publish` stores the length with release: the record is complete.
-//! 3. Of a synchronous append, the data file is written to the medium.
+//! 3. In a synchronous append, the data file is written to the medium.
 //! 4. `claim_next`, or `claim`, stores the entry in the first free slot by compare-and-swap:
 //!    readers see the message.
-//! 5. Of a synchronous append, the index file is written to the medium.
+//! 5. In a synchronous append, the index file is written to the medium.
 //!
 //! A writer that dies before step 4 leaves a record that no entry points to, which readers never
 //! see. An append that fails withdraws its record.

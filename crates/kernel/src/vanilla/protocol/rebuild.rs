@@ -1,4 +1,4 @@
-//! A lost or damaged index made again from the data files.
+//! Rebuilds a lost or damaged index from the data files.
 //!
 //! Entries that point to a record keep their places. Records without an entry, due to a lost page
 //! of the index or a writer that died before its last entry, fill the free places, thread by

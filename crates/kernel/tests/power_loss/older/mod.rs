@@ -1,5 +1,5 @@
 //! The older formats: what a force or a synchronous append covers is whole after a power cut, and
-//! nothing is invented. Writers that come later lose nothing either.
+//! no message is invented. Later writers lose nothing either.
 
 mod history;
 mod quick;

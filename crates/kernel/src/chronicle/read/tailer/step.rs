@@ -82,7 +82,7 @@ impl Tailer {
         Ok(found)
     }
 
-    /// Finds the next document and calls `take` with it; steps over it if that returns so,
+    /// Finds the next document and calls `take` with it; steps over it if `take` says so,
     /// otherwise leaves it for the next step.
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
     #[inline(always)]
