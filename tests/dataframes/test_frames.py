@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -117,6 +119,56 @@ def test_misfits_can_be_rows_that_say_why(tmp_path: Path) -> None:
         assert "bad" in table["_error"][0].as_py()
         found: Any = queue.scan(BOTH, errors="column").to_table(columns=["_error"])
         assert found["_error"].null_count == 0
+
+
+DATASET = """
+import sys
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import quire
+
+with quire.open(sys.argv[1], read_only=True) as queue:
+    rows = queue.scan({"n": "int64", "at": "int64"})
+    few = rows.filter(pc.field("n") > 7).filter(pc.field("n") < 10)
+    assert few.to_table(columns=["n"])["n"].to_pylist() == [8, 9], "filter"
+    assert few.count_rows() == few.to_table(columns=[]).num_rows == 2, "rows of a filter"
+    back = rows.sort_by([("n", "descending")]).to_table()
+    assert back["n"].to_pylist() == list(range(299, -1, -1)), "sort_by"
+    both = few.join(rows, "n", right_suffix="_r").to_table()
+    assert both["at"].to_pylist() == both["at_r"].to_pylist() and len(both) == 2, "join"
+    nothing = queue.scan(quire.Schema({"n": "int64", "x": "utf8"}, index=None), end=0)
+    near = few.join_asof(nothing, "n", [], 1).to_table()
+    assert near["n"].to_pylist() == [8, 9], "join_asof"
+    for refused in (
+        lambda: list(rows.get_fragments()),
+        lambda: rows.replace_schema(rows.schema),
+        lambda: ds.dataset([rows, rows]),
+        lambda: ds.UnionDataset(rows.schema, [rows]).to_table(),
+        lambda: ds.Scanner.from_dataset(rows).count_rows(),
+    ):
+        try:
+            refused()
+        except quire.errors.UnsupportedError as error:
+            assert "path=" + sys.argv[1] in str(error), error
+        else:
+            raise AssertionError("not refused")
+"""
+
+
+def test_a_dataset_has_the_methods_of_pyarrow_or_refuses_them(tmp_path: Path) -> None:
+    with of_format("chronicle", tmp_path) as queue:
+        path = queue.path
+    ran = subprocess.run(  # pyarrow ended the process where it got no dataset of its own
+        [sys.executable, "-c", DATASET, path], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_rows_without_a_column_are_counted(filled: Queue) -> None:
+    for index in ("index", None):
+        rows: Any = filled.scan(quire.Schema(SCHEMA, index=index))
+        assert rows.to_table(columns=[]).num_rows == COUNT
+        assert rows.to_table(columns=[], filter=pc.field("n") < 5).num_rows == 5
 
 
 def test_a_filter_on_another_column_reads_that_one_too(filled: Queue) -> None:
