@@ -199,6 +199,24 @@ def test_a_long_range_passes_in_batches(tmp_path: Path) -> None:
     assert max(sizes) < 9_000_000
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_time_of_nanoseconds_bounds_a_range(tmp_path: Path, *, as_text: bool) -> None:
+    start_ns = START_MS * 1_000_000
+    day = datetime.fromtimestamp(START_MS / 1000, UTC).isoformat().partition("+")[0]
+    with quire.open(tmp_path / "q") as queue, queue.appender() as appender:
+        for ns in (1_000, 1_500, 1_999, 2_000):
+            appender.write_map({"at": f"{day}.{ns:09}" if as_text else start_ns + ns, "n": ns})
+        for after, before, expected in (
+            ("000001500", "000001999", [1_500]),
+            ("000001501", "000002", [1_999]),
+            ("000001", "0000015", [1_000]),
+        ):
+            found = queue.to_arrow(
+                {"n": "int64"}, start=f"{day}.{after}", end=f"{day}.{before}Z", time_field="at"
+            )
+            assert found["n"].to_pylist() == expected
+
+
 def test_cycles_bound_a_range_by_time(tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
     with quire.open(tmp_path / "q", roll_cycle="FAST_DAILY", clock=clock) as queue:
