@@ -76,7 +76,7 @@ class QueueDataset(FileSystemDataset):
         Return the rows of which an expression is true, as a dataset.
 
         Raises:
-            TypeError: It is no expression of pyarrow.
+            TypeError: *expression* is none of pyarrow's.
 
         """
         if not isinstance(expression, Expression):

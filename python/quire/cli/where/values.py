@@ -128,4 +128,4 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any, Any], bool | None]]] = {
     "is_null": lambda found, _: found is None,
     "is_true": lambda found, _: found if isinstance(found, bool) else None,
 }
-"""Each question with its answer: true, false, or null where it cannot be said."""
+"""Each question with its answer: true, false, or null where it is not known."""
