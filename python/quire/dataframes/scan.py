@@ -151,7 +151,7 @@ def check_point(name: str, point: object) -> None:
     Check that a point is an index or a time.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: *point* is neither.
         ValueError: There is no such index, or no such time.
 
     """
