@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +82,69 @@ def test_messages_without_a_common_schema_are_looked_at_one_by_one(
         ran = cli.ok("read", path, "--format", "jsonl", "--where", f"({expression}) and index > 0")
         found = [int(json.loads(line)["index"], 16) for line in ran.lines]
         assert [it for it in found if it in rows] == [rows[n] for n in expected], expression
+
+
+AT = datetime(2024, 1, 15, 11, tzinfo=UTC)
+ODD: list[dict[str, Any]] = [
+    {"x": math.inf, "n": 2**53 + 1, "at": AT, "on": AT.date(), "city": "Zürich", "far": {"x": 1.5}},
+    {"x": math.nan, "n": 2**63 - 1, "at": AT + timedelta(microseconds=1), "city": "Oslo\n"},
+    {"x": -0.0, "n": 5, "at": AT - timedelta(hours=1), "on": date(1969, 12, 31), "city": "Oslo"},
+    {"x": 1.5, "at": datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), "far": {"x": -math.inf}},
+]
+SAME_ANSWERS = [
+    ("x > 0", [0, 3]),
+    ("x != 1.5", [0, 1, 2]),
+    ("x in (0, 1)", [2]),
+    ("not x in (0.0, 1.5)", [0, 1]),
+    ("far.x < 0", [3]),
+    ("n > 0.5", [0, 1, 2]),
+    ("n = 9007199254740992.0", []),
+    ("n >= 9007199254740992.0", [0, 1]),
+    ("n != x", [0, 1, 2]),
+    ("at > '2024-01-15 10:30'", [0, 1]),
+    ("at = '2024-01-15T12:00:00+01:00'", [0]),
+    ("at in ('2024-01-15 11:00', '1969-12-31T23:59:59Z')", [0, 3]),
+    ("at < '1970-01-01'", [3]),
+    ("at > '2024-01-15T11:00:00.000000999'", [1]),
+    ("on <= '1970-01-01'", [2]),
+    (r"city ~ '^\\pL+$'", [0, 2]),
+    (r"city ~ '^\\w+$'", [2]),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), SAME_ANSWERS)
+def test_a_condition_has_the_same_answer_beside_messages_of_another_form(
+    cli: Cli, path: Path, appender: quire.JournalAppender, expression: str, expected: list[int]
+) -> None:
+    indexes = [appender.write_map(row) for row in ODD]
+    before = cli.ok("read", path, "--format", "jsonl", "--where", expression)
+    assert [json.loads(line)["index"] for line in before.lines] == [
+        f"{indexes[n]:#x}" for n in expected
+    ]
+    appender.write_text("a text has no fields")
+    assert cli.ok("read", path, "--format", "jsonl", "--where", expression).lines == before.lines
+    cli.ok("split", path, path.parent / "parts", "--where", expression)
+    if expected:
+        parts = cli.ok("read", path.parent / "parts" / "matching", "--format", "jsonl")
+        assert [json.loads(it)["message"] for it in parts.lines] == [
+            json.loads(it)["message"] for it in before.lines
+        ]
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    "options", [["--where", "size > 1"], ["--format", "csv"], ["--where", "symbol ~ 'E'"]]
+)
+def test_fields_without_pyarrow_are_one_clear_line(path: Path, options: list[str]) -> None:
+    program = "import sys; sys.modules['pyarrow'] = None; from quire.cli import main; exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "read", path, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "quire: this needs pyarrow: pip install 'quire[arrow]'\n"
 
 
 def test_a_condition_goes_with_the_other_options(cli: Cli, path: Path, rows: list[int]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -119,6 +121,56 @@ def test_misfits_can_be_rows_that_say_why(tmp_path: Path) -> None:
         assert found["_error"].null_count == 0
 
 
+DATASET = """
+import sys
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import quire
+
+with quire.open(sys.argv[1], read_only=True) as queue:
+    rows = queue.scan({"n": "int64", "at": "int64"})
+    few = rows.filter(pc.field("n") > 7).filter(pc.field("n") < 10)
+    assert few.to_table(columns=["n"])["n"].to_pylist() == [8, 9], "filter"
+    assert few.count_rows() == few.to_table(columns=[]).num_rows == 2, "rows of a filter"
+    back = rows.sort_by([("n", "descending")]).to_table()
+    assert back["n"].to_pylist() == list(range(299, -1, -1)), "sort_by"
+    both = few.join(rows, "n", right_suffix="_r").to_table()
+    assert both["at"].to_pylist() == both["at_r"].to_pylist() and len(both) == 2, "join"
+    nothing = queue.scan(quire.Schema({"n": "int64", "x": "utf8"}, index=None), end=0)
+    near = few.join_asof(nothing, "n", [], 1).to_table()
+    assert near["n"].to_pylist() == [8, 9], "join_asof"
+    for refused in (
+        lambda: list(rows.get_fragments()),
+        lambda: rows.replace_schema(rows.schema),
+        lambda: ds.dataset([rows, rows]),
+        lambda: ds.UnionDataset(rows.schema, [rows]).to_table(),
+        lambda: ds.Scanner.from_dataset(rows).count_rows(),
+    ):
+        try:
+            refused()
+        except quire.errors.UnsupportedError as error:
+            assert "path=" + sys.argv[1] in str(error), error
+        else:
+            raise AssertionError("not refused")
+"""
+
+
+def test_a_dataset_has_the_methods_of_pyarrow_or_refuses_them(tmp_path: Path) -> None:
+    with of_format("chronicle", tmp_path) as queue:
+        path = queue.path
+    ran = subprocess.run(  # pyarrow ended the process where it got no dataset of its own
+        [sys.executable, "-c", DATASET, path], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_rows_without_a_column_are_counted(filled: Queue) -> None:
+    for index in ("index", None):
+        rows: Any = filled.scan(quire.Schema(SCHEMA, index=index))
+        assert rows.to_table(columns=[]).num_rows == COUNT
+        assert rows.to_table(columns=[], filter=pc.field("n") < 5).num_rows == 5
+
+
 def test_a_filter_on_another_column_reads_that_one_too(filled: Queue) -> None:
     rows: Any = filled.scan(SCHEMA)
     found = rows.to_table(columns=["at"], filter=pc.field("n") == 3)
@@ -145,6 +197,24 @@ def test_a_long_range_passes_in_batches(tmp_path: Path) -> None:
         sizes = [batch.nbytes for batch in reader]
     assert len(sizes) > 2
     assert max(sizes) < 9_000_000
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_time_of_nanoseconds_bounds_a_range(tmp_path: Path, *, as_text: bool) -> None:
+    start_ns = START_MS * 1_000_000
+    day = datetime.fromtimestamp(START_MS / 1000, UTC).isoformat().partition("+")[0]
+    with quire.open(tmp_path / "q") as queue, queue.appender() as appender:
+        for ns in (1_000, 1_500, 1_999, 2_000):
+            appender.write_map({"at": f"{day}.{ns:09}" if as_text else start_ns + ns, "n": ns})
+        for after, before, expected in (
+            ("000001500", "000001999", [1_500]),
+            ("000001501", "000002", [1_999]),
+            ("000001", "0000015", [1_000]),
+        ):
+            found = queue.to_arrow(
+                {"n": "int64"}, start=f"{day}.{after}", end=f"{day}.{before}Z", time_field="at"
+            )
+            assert found["n"].to_pylist() == expected
 
 
 def test_cycles_bound_a_range_by_time(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow.compute as pc
 import pytest
 
 import quire
@@ -65,6 +66,27 @@ def test_a_server_without_flight_has_frames_too(tmp_path: Path) -> None:
         quire.open(f"quire://127.0.0.1:{port}/prices", read_only=True) as far,
     ):
         assert far.to_arrow(SCHEMA)["n"].to_pylist() == [*range(12)]
+
+
+@pytest.mark.parametrize("option", ["--flight", None])
+def test_a_remote_dataset_counts_and_refuses_as_one_at_home(
+    tmp_path: Path, option: str | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    days(tmp_path / "queues" / "prices")
+    options = [] if option is None else [option, "127.0.0.1:0"]
+    with (
+        serving(tmp_path / "queues", *options) as (port, _),
+        quire.open(f"quire://127.0.0.1:{port}/prices", read_only=True) as far,
+    ):
+        rows: Any = far.scan(SCHEMA)
+        assert rows.to_table(columns=[]).num_rows == 12
+        assert rows.to_table(filter=pc.field("n") > 8)["n"].to_pylist() == [9, 10, 11]
+        for wrong in (-1, 2**63, float("nan"), "2024"):
+            with pytest.raises(ValueError, match=r"invalid start: |not a time: "):
+                far.to_arrow(start=wrong)
+        with pytest.raises(TypeError, match="invalid end: "):
+            far.to_arrow(end=True)
+    assert "aligned" not in capfd.readouterr().err
 
 
 @pytest.mark.check

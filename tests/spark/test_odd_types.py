@@ -55,3 +55,13 @@ def test_variants_are_refused_with_what_to_do(spark: SparkSession, tmp_path: Pat
     with pytest.raises(AnalysisException, match=r"no message has a variant: column=v, write to_j"):
         frame.write.format("quire").mode("append").save(str(tmp_path / "written"))
     assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.parametrize("value", ["array()", "map()", "interval 1 month"])
+def test_columns_that_arrow_has_no_type_for_are_named(
+    spark: SparkSession, tmp_path: Path, value: str
+) -> None:
+    frame = spark.sql(f"select 1 as a, {value} as odd")
+    with pytest.raises(AnalysisException, match=r"hold no values of this type: column=odd type="):
+        frame.write.format("quire").mode("append").save(str(tmp_path / "written"))
+    assert not (tmp_path / "written").exists()

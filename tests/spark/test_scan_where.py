@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,29 @@ def test_the_rows_are_those_of_sparks_filter(
         assert sorted(map(repr, found.collect())) == expected, where
     positions = scan(spark, path, columns="_topic,_index", where=f.col("_index") < day1)
     assert positions.count() == 2 * PER_DAY
+
+
+def test_zeros_with_a_sign_and_far_times_are_compared_as_spark_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    times = [(1, 1, 1), (1, 1, 2), (1500, 6, 1), (1500, 6, 5), (1890, 1, 1), (2024, 1, 1)]
+    times += [(9998, 12, 31), (9999, 12, 31)]
+    with quire.open(tmp_path / "q") as queue, queue.appender() as appender:
+        for number, day in enumerate(times):
+            zero = (0.0, -0.0, 2.5)[number % 3]
+            appender.write_map({"x": zero, "at": datetime(*day, tzinfo=UTC)})
+    schema = "_index long, x double, at timestamp"
+    rows = scan(spark, tmp_path / "q", schema=schema)
+    whole = spark.createDataFrame(rows.toArrow())
+    texts = ["0001-01-01", "1500-06-03", "1890-01-01", "9999-12-31", "-0010-01-01", "+12000-01-01"]
+    for where in (
+        "x in (0.0, 1.5)",
+        "x in (-0.0D, 1.5D)",
+        "x = 0 or x = -1",
+        *(f"at {sign} timestamp'{text} 00:00:00Z'" for sign in (">=", "<") for text in texts),
+    ):
+        found = scan(spark, tmp_path / "q", schema=schema, where=where)
+        assert found.toArrow().sort_by("_index") == whole.where(where).toArrow(), where
 
 
 @pytest.mark.parametrize(

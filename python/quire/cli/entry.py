@@ -41,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USED_WRONGLY
     except (QuireError, OSError) as error:
         return _fail(error_text(error))
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        return _fail("this needs pyarrow: pip install 'quire[arrow]'")
 
 
 def _fail(message: str) -> int:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
-from pyarrow.dataset import Dataset, Scanner
+from pyarrow.dataset import (
+    Dataset,
+    Expression,
+    FileSystemDataset,
+    InMemoryDataset,
+    IpcFileFormat,
+    Scanner,
+)
 
+from quire._common import arguments
 from quire._common.notebook_table import of_table
+from quire.dataframes.no_files import no_files
 from quire.dataframes.scan import Scan, part_of
+from quire.errors import UnsupportedError
 
 _READ_AHEAD: Final = 2  # batches
 
 
-class QueueDataset(Dataset):
-    """A range of a queue, from :meth:`quire.Queue.scan`. It holds no messages."""
+class QueueDataset(FileSystemDataset):
+    """
+    A range of a queue, from :meth:`quire.Queue.scan`. It holds no messages.
 
-    def __init__(self, scan: Scan) -> None:
-        """Read nothing yet. What pyarrow makes of files is not made."""
+    pyarrow's own code, which asks for no :meth:`scanner`, finds a file that cannot be opened: an
+    error that says what to do, and neither a crash nor an empty table.
+    """
+
+    def __init__(self, scan: Scan, condition: Any = None) -> None:  # noqa: ANN401 - of pyarrow
+        """Read nothing yet."""
         self._scan = scan
+        self._condition = condition
+        path, files, form = str(scan.queue.path), no_files(scan.queue.path), IpcFileFormat()
+        nowhere: Any = form.make_fragment(path, filesystem=files)
+        super().__init__([nowhere], scan.columns, form, files)
 
     @property
     def schema(self) -> pa.Schema:
@@ -32,13 +51,14 @@ class QueueDataset(Dataset):
         **options: Any,  # noqa: ANN401 - of pyarrow
     ) -> Scanner:
         """Return a reader of the range; columns that are not named are not decoded."""
-        names = self._names(columns, filter)
+        condition = self._and(filter)
+        names = self._names(columns, condition)
         schema = part_of(self.schema, names)
         return Scanner.from_batches(
             self._scan.batches(names),
             schema=schema,
             columns=columns,
-            filter=filter,
+            filter=condition,
             batch_readahead=_READ_AHEAD,
             use_threads=options.get("use_threads", True),
         )
@@ -51,22 +71,86 @@ class QueueDataset(Dataset):
         """Return the number of rows."""
         return self.scanner(columns=self.schema.names[:1], **options).count_rows()
 
+    def filter(self, expression: Any) -> QueueDataset:  # noqa: ANN401 - of pyarrow
+        """
+        Return the rows of which an expression is true, as a dataset.
+
+        Raises:
+            TypeError: *expression* is none of pyarrow's.
+
+        """
+        if not isinstance(expression, Expression):
+            raise arguments.refusal("expression", "an expression of pyarrow", expression)
+        return QueueDataset(self._scan, self._and(expression))
+
+    def sort_by(self, sorting: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
+        """Return the rows in another order; they are in memory then."""
+        return self._in_memory().sort_by(sorting, **options)
+
+    def join(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
+        """Join another dataset; both are in memory then."""
+        return self._in_memory().join(_in_memory(right_dataset), *keys, **options)
+
+    def join_asof(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
+        """Join the nearest rows of another dataset; both are in memory then."""
+        return self._in_memory().join_asof(_in_memory(right_dataset), *keys, **options)
+
+    def get_fragments(self, filter: Any = None) -> NoReturn:  # noqa: A002, ANN401, ARG002
+        """
+        Refuse: there are no files to read one by one.
+
+        Raises:
+            UnsupportedError: Always.
+
+        """
+        raise UnsupportedError(
+            f"a queue has no fragments: read it by scanner() or to_batches() path={self._path}"
+        )
+
+    def replace_schema(self, schema: Any) -> NoReturn:  # noqa: ANN401, ARG002
+        """
+        Refuse, as pyarrow asks where a dataset shall be a part of another one.
+
+        Raises:
+            UnsupportedError: Always.
+
+        """
+        raise UnsupportedError(
+            "a queue's dataset keeps its schema, and is no part of another dataset: give queue.scan"
+            f" the schema, or join tables (dataset.to_table()) path={self._path}"
+        )
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return all rows as a stream, in batches."""
-        reader: Any = self._scan.reader()
+        is_whole = self._condition is None
+        reader: Any = self._scan.reader() if is_whole else self.scanner().to_reader()
         capsule: object = reader.__arrow_c_stream__(requested_schema)
         return capsule
 
-    def __reduce__(self) -> tuple[type[QueueDataset], tuple[Scan]]:
+    def __reduce__(self) -> tuple[type[QueueDataset], tuple[Scan, Any]]:
         """Pickle what is read; the queue is opened again."""
-        return QueueDataset, (self._scan,)
+        return QueueDataset, (self._scan, self._condition)
 
     def __repr__(self) -> str:
         """Return the queue and the columns."""
-        return f"QueueDataset({self._scan.queue.path}, columns={', '.join(self.schema.names)})"
+        return f"QueueDataset({self._path}, columns={', '.join(self.schema.names)})"
 
     def _repr_html_(self) -> str:
         return of_table(self.head(20))
+
+    @property
+    def _path(self) -> str:
+        return str(self._scan.queue.path)
+
+    def _in_memory(self) -> InMemoryDataset:
+        made: Any = InMemoryDataset
+        found: InMemoryDataset = made(self.scanner().to_table())
+        return found
+
+    def _and(self, condition: Any) -> Any:  # noqa: ANN401 - of pyarrow
+        if self._condition is None or condition is None:
+            return self._condition if condition is None else condition
+        return self._condition & condition
 
     def _names(self, columns: list[str] | dict[str, Any] | None, condition: Any) -> list[str]:  # noqa: ANN401
         """Return the columns to read: those asked for, and those that the filter needs."""
@@ -77,7 +161,7 @@ class QueueDataset(Dataset):
             others = [it for it in names if it != name]
             if condition is None or self._binds(others, condition):
                 names = others
-        return names
+        return names or self.schema.names[:1]  # a batch without a column has no rows
 
     def _binds(self, names: list[str], condition: Any) -> bool:  # noqa: ANN401
         """Whether a filter needs no other columns than these; pyarrow does not list them."""
@@ -87,3 +171,7 @@ class QueueDataset(Dataset):
         except pa.ArrowInvalid:
             return False
         return True
+
+
+def _in_memory(dataset: Dataset) -> Dataset:
+    return dataset._in_memory() if isinstance(dataset, QueueDataset) else dataset  # noqa: SLF001

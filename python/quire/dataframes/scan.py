@@ -137,14 +137,30 @@ class Scan(NamedTuple):
         """Return the index of a point."""
         if point is None:
             return 0
-        if isinstance(point, int) and not isinstance(point, bool):
-            return int(arguments.whole(0, _NO_END)(name, point))
-        if not isinstance(point, str | float | date):
-            raise arguments.refusal(name, _POINT, point)
+        check_point(name, point)
+        if isinstance(point, int):
+            return int(point)
         time_ns = epoch_ns_of(point)
         if self.time_field is None:
             return first_at(self.queue, time_ns)
         return index_at_time(self.queue, time_ns, TimeField(self.time_field))
+
+
+def check_point(name: str, point: object) -> None:
+    """
+    Check that a point is an index or a time.
+
+    Raises:
+        TypeError: *point* is neither.
+        ValueError: There is no such index, or no such time.
+
+    """
+    if isinstance(point, int) and not isinstance(point, bool):
+        arguments.whole(0, _NO_END)(name, point)
+    elif not isinstance(point, str | float | date):
+        raise arguments.refusal(name, _POINT, point)
+    else:
+        epoch_ns_of(point)
 
 
 def with_errors(columns: pa.Schema, schema: Schema) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, SupportsFloat, cast
@@ -12,6 +13,7 @@ from quire._native import to_json
 from quire.errors import WireError
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_FINER: Final = re.compile(r"[^.,]*[.,][0-9]{6}([0-9]{1,3})")
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 # Years 1 to 9999, as datetime has them.
@@ -102,10 +104,9 @@ class TimeField(Field):
         try:
             if text.removeprefix("-").isdecimal():
                 return self._time_ns(int(text))
-            time = datetime.fromisoformat(text.partition("[")[0])
+            return _text_ns(text.partition("[")[0])
         except ValueError:
             return None
-        return epoch_ns(time)
 
 
 def epoch_ns_of(time: object) -> int:
@@ -126,7 +127,7 @@ def epoch_ns_of(time: object) -> int:
         return epoch_ns(time)
     if isinstance(time, str):
         try:
-            return epoch_ns(datetime.fromisoformat(time))
+            return _text_ns(time)
         except ValueError:
             raise ValueError(f"not a time: time={time!r} {expected}") from None
     if isinstance(time, date):
@@ -148,6 +149,12 @@ def epoch_ns(time: datetime) -> int:
     """Return a time as nanoseconds of the epoch; one without a zone is in UTC."""
     zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time
     return (zoned - EPOCH) // _MICROSECOND * 1000
+
+
+def _text_ns(text: str) -> int:
+    """Return a time in ISO 8601 as nanoseconds; datetimes drop what is less than a microsecond."""
+    finer = _FINER.match(text)
+    return epoch_ns(datetime.fromisoformat(text)) + (int(finer[1].ljust(3, "0")) if finer else 0)
 
 
 def datetime_of(time_ns: int) -> datetime:

@@ -72,7 +72,14 @@ def connected(place: FlightPlace) -> Generator[tuple[Any, Any]]:
     authority: Any = place.authority  # bytes, although its stubs say text
     client: Any = flight.FlightClient(place.location, tls_root_certs=authority)
     with client:
-        yield client, flight.FlightCallOptions(headers=headers)
+        yield client, flight.FlightCallOptions(headers=headers, read_options=_aligned())
+
+
+def _aligned() -> pa.ipc.IpcReadOptions | None:
+    """Return that buffers start where computations expect it: else those warn, on stderr."""
+    kinds: Any = getattr(pa.ipc, "Alignment", None)
+    options: Any = pa.ipc.IpcReadOptions
+    return None if kinds is None else options(ensure_alignment=kinds.DataTypeSpecific)
 
 
 def checked(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
-from quire.dataframes.scan import Scan
+from quire.dataframes.scan import Scan, check_point
 from quire.remote.flight_client import FlightPlace, checked, connected, raising
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class FlightScan(Scan):
     def _ticket(self, names: Iterable[str] | None) -> str:
         values: dict[str, object] = {
             "queue": self.queue._link.topic,  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-            "from": _point(self.start),
-            "to": _point(self.end),
+            "from": _point("start", self.start),
+            "to": _point("end", self.end),
             "schema": None if self.schema is None else self.schema.to_text(),
             "columns": None if names is None else [*names],
             "time_field": self.time_field,
@@ -44,5 +44,7 @@ class FlightScan(Scan):
         return json.dumps({name: it for name, it in values.items() if it is not None})
 
 
-def _point(given: object) -> object:
+def _point(name: str, given: object) -> object:
+    if given is not None:
+        check_point(name, given)
     return given.isoformat() if isinstance(given, date) else given

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date, time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from quire._native import to_json
+from quire._native import Excerpt, to_json
+from quire.calls.messages import Typed
 from quire.cli.exit_codes import print_error
 from quire.cli.parameters import modules_of_working_directory
 from quire.cli.reading.selection import Rows
@@ -137,7 +139,7 @@ class WhereFilter:
         ]
 
     def _passes(self, batch: Columns, row: int) -> bool:
-        values = values_of(batch, row)
+        values = compared_values_in(batch.payload(row), batch.indexes[row])
         self._looked_at += 1
         if self._unknown:
             self._unknown = {field for field in self._unknown if not has_field(values, field)}
@@ -180,6 +182,26 @@ def values_in(payload: bytes | memoryview, index: int) -> dict[str, Any]:
     if isinstance(values, dict):
         return {**values, INDEX: index}
     return {"value": values, INDEX: index}
+
+
+def compared_values_in(payload: bytes | memoryview, index: int) -> dict[str, Any]:
+    """Return the fields of one message for conditions: times and floats are no texts there."""
+    values = values_in(payload, index)
+    try:
+        held = Excerpt(index, bytes(payload)).to_dict()
+    except (WireError, ValueError, TypeError):  # one value, or of a class that refuses it
+        return values
+    return {**_as_held(values, held), INDEX: index}
+
+
+def _as_held(shown: Any, held: Any) -> Any:  # noqa: ANN401 - what messages hold
+    """Return a value of JSON with the floats and times that its message has in their place."""
+    if isinstance(held, Typed):
+        held = held.value
+    if isinstance(shown, dict) and isinstance(held, Mapping):
+        fields = cast("dict[str, Any]", shown).items()
+        return {name: _as_held(it, held.get(name)) for name, it in fields}
+    return held if isinstance(held, float | date | time) else shown
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds

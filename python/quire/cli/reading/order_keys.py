@@ -14,7 +14,7 @@ import click
 from quire._common.roll_file_names import uncompressed
 from quire._common.units import duration_us
 from quire._native import Plan
-from quire.cli.reading.fields import values_in
+from quire.cli.reading.fields import compared_values_in
 from quire.cli.where.conditions import holds
 from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.protocols import AnyQueue
@@ -126,7 +126,7 @@ def by_condition(expression: str) -> Key:
     condition = parse_where(expression)
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
-        values = values_in(excerpt.data, excerpt.index)
+        values = compared_values_in(excerpt.data, excerpt.index)
         return "matching" if holds(condition, values) else "other"
 
     return key

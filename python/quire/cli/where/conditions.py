@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from quire.cli.where.values import FUNCTIONS, Literal, Pattern
 from quire.errors import WhereError
 from quire.ranges.event_time import epoch_ns_of
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Values: TypeAlias = Mapping[str, Any]
-Literal: TypeAlias = str | int | float | bool
 _MISSING: Final = object()
 
 
@@ -54,14 +52,14 @@ class Predicate:
 
     Attributes:
         field: The field.
-        function: The question: one of :data:`_FUNCTIONS`.
+        function: The question: one of :data:`FUNCTIONS`.
         operand: What the field is compared with, the choices, or the pattern; None: nothing.
 
     """
 
     field: Field
     function: str
-    operand: Field | Literal | tuple[Literal, ...] | re.Pattern[str] | None = None
+    operand: Field | Literal | tuple[Literal, ...] | Pattern | None = None
 
 
 Condition: TypeAlias = Not | Joined | Predicate
@@ -93,7 +91,7 @@ def holds(condition: Condition, values: Values) -> bool | None:
         other = condition.operand
         if isinstance(other, Field):
             other = _value(values, other)
-        return _FUNCTIONS[condition.function](_value(values, condition.field), other)
+        return FUNCTIONS[condition.function](_value(values, condition.field), other)
     if isinstance(condition, Not):
         found = holds(condition.inner, values)
         return None if found is None else not found
@@ -125,20 +123,43 @@ def _mask_of_predicate(asked: Predicate, batch: pa.RecordBatch) -> Any:  # noqa:
         return column.is_null()
     if operand is None:
         return _truths(column, asked.field)
-    if isinstance(operand, re.Pattern):
-        return _matches(column, asked.field, operand.pattern)
+    if isinstance(operand, Pattern):
+        return _matches(column, asked.field, operand.text)
     if isinstance(operand, Field):
         return _of_fields(asked, column, column_of(batch, operand))
     if isinstance(operand, tuple):
         return _among(column, operand, asked.field)
-    literals = _literals([operand], column.type, asked.field)
-    return _compute(asked.function, column, literals[0])
+    (literal,) = _literals([operand], column.type, asked.field)
+    compare = _of_numbers if _are_numbers(column.type, literal.type) else _compute
+    return compare(asked.function, column, literal)
+
+
+def _are_numbers(*kinds: Any) -> bool:  # noqa: ANN401 - types
+    """Return whether values of these types are integers or floats."""
+    import pyarrow as pa
+
+    return all(pa.types.is_integer(it) or pa.types.is_floating(it) for it in kinds)
+
+
+def _of_numbers(function: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - arrays and scalars
+    """Compare numbers exactly: Arrow refuses an integer that a float cannot be, among floats."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.call_function(function, [left, right])
+    except pa.ArrowInvalid:
+        others = repeat(right.as_py()) if isinstance(right, pa.Scalar) else right.to_pylist()
+        pairs = zip(left.to_pylist(), others, strict=False)
+        return pa.array([FUNCTIONS[function](*pair) for pair in pairs], pa.bool_())
 
 
 def _of_fields(asked: Predicate, left: Any, right: Any) -> Any:  # noqa: ANN401 - arrays
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if _are_numbers(left.type, right.type):
+        return _of_numbers(asked.function, left, right)
     try:
         return pc.call_function(asked.function, [left, right])
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -167,6 +188,9 @@ def _among(column: Any, choices: Sequence[Literal], field: Field) -> Any:  # noq
         wanted = _literals(choices, column.type, field).cast(column.type)
     except pa.ArrowInvalid:  # such as 1.5 among integers
         raise _not_comparable(choices, column.type, field) from None
+    if pa.types.is_floating(column.type):  # to Arrow the zero with a sign is another value
+        zero = pa.scalar(0.0, column.type)
+        column, wanted = _compute("add", column, zero), _compute("add", wanted, zero)
     found = _compute("is_in", column, options=pc.SetLookupOptions(wanted))
     return pc.if_else(column.is_valid(), found, pa.nulls(1, pa.bool_())[0])
 
@@ -287,44 +311,3 @@ def _value(values: Values, field: Field, missing: object = None) -> Any:  # noqa
             return missing
         found = cast("Values", found).get(part, missing)
     return found
-
-
-_KINDS: Final[Mapping[type[object], str]] = {
-    bool: "truth",
-    int: "number",
-    float: "number",
-    str: "text",
-}
-
-
-def _are_comparable(left: object, right: object) -> bool:
-    kind = _KINDS.get(type(left))
-    return kind is not None and kind is _KINDS.get(type(right))
-
-
-def _if_comparable(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool | None]:
-    return lambda left, right: compare(left, right) if _are_comparable(left, right) else None
-
-
-def _is_in(found: object, choices: tuple[Literal, ...]) -> bool | None:
-    if found is None:
-        return None
-    return any(_are_comparable(found, it) and found == it for it in choices)
-
-
-def _is_matched(found: object, pattern: re.Pattern[str]) -> bool | None:
-    return pattern.search(found) is not None if isinstance(found, str) else None
-
-
-_FUNCTIONS: Final[Mapping[str, Callable[[Any, Any], bool | None]]] = {
-    "equal": _if_comparable(operator.eq),
-    "not_equal": _if_comparable(operator.ne),
-    "less": _if_comparable(operator.lt),
-    "less_equal": _if_comparable(operator.le),
-    "greater": _if_comparable(operator.gt),
-    "greater_equal": _if_comparable(operator.ge),
-    "is_in": _is_in,
-    "matches": _is_matched,
-    "is_null": lambda found, _: found is None,
-    "is_true": lambda found, _: found if isinstance(found, bool) else None,
-}

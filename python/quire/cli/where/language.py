@@ -16,7 +16,8 @@ from lark import (
     v_args,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from quire.cli.where.conditions import Condition, Field, Joined, Literal, Not, Predicate
+from quire.cli.where.conditions import Condition, Field, Joined, Not, Predicate
+from quire.cli.where.values import Literal, Pattern
 from quire.errors import WhereError
 
 if TYPE_CHECKING:
@@ -154,10 +155,7 @@ class _Conditions(Transformer[Token, Condition]):
         return _unless(negated, Predicate(field, "is_in", choices))
 
     def matched(self, field: Field, sign: Token, pattern: str) -> Condition:
-        try:
-            found = Predicate(field, "matches", re.compile(pattern))
-        except re.error as error:
-            raise WhereError(f"no regular expression: {pattern!r}: {error}") from None
+        found = Predicate(field, "matches", Pattern(pattern))
         return _unless(sign.type == "UNLIKE", found)
 
     def missing(self, field: Field, negated: Token | None) -> Condition:

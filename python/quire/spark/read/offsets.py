@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
 import quire
 from quire.formats.adapters import adapter_of, end_index_of
 from quire.ranges import seek
-from quire.ranges.event_time import TimeField, epoch_ns
+from quire.ranges.event_time import TimeField, epoch_ns_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -80,14 +79,13 @@ def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | Non
     if re.fullmatch(r"-?\d{9,}", text):  # shorter ones are dates, as 2024 and 20240115
         return int(text) * 1_000_000
     try:
-        moment = datetime.fromisoformat(text)
+        return epoch_ns_of(text)
     except ValueError:
         report(
             f"{name} is neither epoch milliseconds nor a time such as 2024-01-15T10:30:00Z:"
             f" {name}={text!r:.80}"
         )
         return None
-    return epoch_ns(moment)
 
 
 def resolved(

@@ -24,6 +24,9 @@ from quire.errors import OptionsError
 pc: Any = pyarrow.compute
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# The times that both Spark's calendar and Python have: years 1900 to 9998.
+_FIRST_US: Final = -2_208_988_800_000_000
+_PAST_US: Final = 253_370_764_800_000_000
 # Spark's names of comparisons, and those of Arrow.
 _COMPARISONS: Final = {
     "EqualTo": "equal",
@@ -163,7 +166,8 @@ def _value(found: Any) -> Any:  # noqa: ANN401 - of Java
     elif kind != "java.time.Instant":
         return None
     us = found.getEpochSecond() * 1_000_000 + found.getNano() // 1_000
-    return _EPOCH + timedelta(microseconds=us)
+    # Spark hands out earlier times in the calendar of then, and later ones no datetime can be.
+    return _EPOCH + timedelta(microseconds=us) if _FIRST_US <= us < _PAST_US else None
 
 
 def bounds(conditions: tuple[Condition, ...], column: str) -> tuple[Any, Any]:
@@ -209,6 +213,14 @@ def _all(conditions: tuple[Condition, ...], batch: pa.RecordBatch) -> _Array | N
     return _joined(masks, pc.and_kleene) if masks else None
 
 
+def _among(array: _Array, values: tuple[Any, ...]) -> _Array:
+    choices = cast("_Array", pa.array(values, array.type))
+    if pa.types.is_floating(array.type):  # to Arrow the zero with a sign is another value
+        zero = pa.scalar(0.0, array.type)
+        array, choices = pc.add(array, zero), pc.add(choices, zero)
+    return pc.is_in(array, value_set=choices)
+
+
 def _joined(masks: list[_Array], join: Callable[[_Array, _Array], _Array]) -> _Array:
     first, *others = masks
     for mask in others:
@@ -229,7 +241,7 @@ def _mask(it: Condition, batch: pa.RecordBatch) -> _Array | None:
         return pc.is_valid(array)
     try:
         if isinstance(it, Among):
-            mask = pc.is_in(array, value_set=pa.array(it.values, array.type))
+            mask = _among(array, it.values)
         else:
             mask = getattr(pc, it.function)(array, pa.scalar(it.value, array.type))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

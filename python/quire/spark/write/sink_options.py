@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 import quire
 from quire.arrow.encoder import FORMS, Encoder
@@ -313,7 +313,23 @@ def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list
             " variant_get with a type"
         )
         return
+    if others := [it for it in fields if not _has_values(it)]:
+        kind = others[0].dataType.simpleString()
+        problems.append(
+            f"messages hold no values of this type: column={others[0].name} type={kind}"
+            " (cast it, or leave it out)"
+        )
+        return
     try:
         Encoder(arrow_schema(fields), **encoding)
     except (PySparkException, ValueError) as error:
         problems.append(str(error))
+
+
+def _has_values(field: StructField) -> bool:
+    """Return whether Arrow has the type; it has no elements of no type, as those of ``array()``."""
+    try:
+        arrow_schema(StructType([field]))
+    except (PySparkException, ValueError):
+        return False
+    return True
