@@ -320,6 +320,39 @@ def test_damage_is_named(filled: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
+@pytest.mark.parametrize("begun", [0, 1, 2])
+def test_cycles_that_go_meanwhile_are_left_out(path: Path, tmp_path: Path, begun: int) -> None:
+    fill(path, "vanilla", DAYS)
+    whole = found(path)
+    days = sorted(it for it in path.iterdir() if it.is_dir())
+    seen = set[str]()
+
+    def progress(what: str, _done: int, _total: int) -> None:
+        seen.update(day.name for day in days if day.name in what)
+        if len(seen) >= begun and days[0].exists():
+            for day in days[:2]:  # as retention does
+                shutil.rmtree(day)
+
+    copied = quire.copy_queue(path, tmp_path / "copy", progress=progress)
+    messages = found(tmp_path / "copy")
+    assert messages == whole[-copied.messages :]
+    assert len(messages) in {300, 900}  # all of them where they were read before
+    assert sorted(it.name for it in (tmp_path / "copy").glob("[0-9]*")) == [
+        day.name for day in days[-len(messages) // 300 :]
+    ]
+
+
+def test_a_data_file_that_was_removed_is_named(path: Path, tmp_path: Path) -> None:
+    fill(path, "vanilla", DAYS)
+
+    def progress(_what: str, _done: int, _total: int) -> None:
+        for data in path.glob("*/data-*"):
+            data.unlink()
+
+    with pytest.raises(quire.errors.CorruptError, match="was removed while the queue was copied"):
+        quire.copy_queue(path, tmp_path / "copy", progress=progress)
+
+
 def test_lost_entries_are_not_passed_over(path: Path, tmp_path: Path) -> None:
     fill(path, "vanilla", DAYS)
     free_entries(path, 290, 300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,3 +220,16 @@ def test_the_command_lists_what_it_does(queue: Path, cli: Cli) -> None:
     done = cli("repair", queue, "--apply").out.splitlines()
     assert [it.split(":")[0] for it in done[:-1:2]] == planned
     assert done[-1] == f"{len(planned)} repaired"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_table_that_root_builds_again_has_the_owner_of_the_old_one(queue: Path) -> None:
+    damage = next(damage for damage in DAMAGES if damage.kind == "table-entry")
+    damage.do(queue)
+    table = queue / "metadata.cq4t"
+    os.chown(table, 4242, 4243)
+    before = table.stat()
+    quire.repair(queue, dry_run=False)
+    after = table.stat()
+    assert after.st_ino != before.st_ino
+    assert (after.st_uid, after.st_gid, after.st_mode) == (4242, 4243, before.st_mode)

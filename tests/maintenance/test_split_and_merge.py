@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import quire
+import small_disk
 from cli_runs import Cli, run
 from queues import DAY_MS, START_MS, snapshot
 from quire.maintenance import splitting
@@ -97,6 +98,40 @@ def test_a_run_that_failed_leaves_no_destination_and_can_be_repeated(
     assert not (tmp_path / "parts").exists()
     assert quire.maintenance.split_queue(orders, tmp_path / "parts", lambda _: "all") == {"all": 30}
     assert sorted(it.name for it in tmp_path.iterdir()) == ["parts", "queue"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_to_the_destination_stays(orders: Path, tmp_path: Path, is_there: bool) -> None:  # noqa: FBT001
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    (target if is_there else target.parent).mkdir(parents=True)
+    link.symlink_to(target)
+    quire.maintenance.split_queue(orders, link, lambda _: "all")
+    assert link.is_symlink()
+    assert payloads(target / "all") == payloads(orders)
+    assert sorted(it.name for it in target.parent.iterdir()) == ["target"]
+
+
+def test_a_mount_point_is_refused_before_anything_is_written(orders: Path, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        with pytest.raises(ValueError, match="a mount point: give a directory in it dest="):
+            quire.copy_queue(orders, disk)
+        return len([*tmp_path.glob(".disk*")])
+
+    assert small_disk.on_small_disk(tmp_path / "disk", 512 * small_disk.KIB, work) == 0
+
+
+def test_what_comes_to_the_destination_meanwhile_stays(orders: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "parts"
+
+    def key(_: object) -> str:
+        dest.mkdir(exist_ok=True)
+        (dest / "notes").write_bytes(b"mine")
+        return "all"
+
+    with pytest.raises(OSError, match=r"result is complete: .*\.parts\.splitting"):
+        quire.maintenance.split_queue(orders, dest, key)
+    assert [it.name for it in dest.iterdir()] == ["notes"]
+    assert payloads(tmp_path / ".parts.splitting" / "all") == payloads(orders)
 
 
 def test_older_formats_are_split_and_merged(tmp_path: Path) -> None:

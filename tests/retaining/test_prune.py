@@ -313,6 +313,22 @@ def test_moving_replaces_nothing(orders: Path, tmp_path: Path) -> None:
     assert (tmp_path / "20240116F.cq4").read_bytes() == b"something else"
 
 
+def test_moving_leaves_hidden_files_of_others_alone(orders: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "old"
+    (dest / ".backup.tmp").mkdir(parents=True)
+    for name in (".report.tmp", ".backup.tmp/one", f".report.{'0' * 16}.tmp"):
+        (dest / name).write_bytes(b"mine")
+    left = dest / f".20240115F.cq4.{'0' * 16}.tmp"
+    left.write_bytes(b"of a run that was killed")
+    prune(orders, keep="1d", action="move", dest=dest)
+    assert {it.name for it in dest.iterdir() if it.name.startswith(".")} == {
+        ".backup.tmp",
+        ".report.tmp",
+        f".report.{'0' * 16}.tmp",
+    }
+    assert (dest / ".backup.tmp" / "one").read_bytes() == b"mine"
+
+
 def test_archiving_verifies_before_a_cycle_goes(orders: Path, tmp_path: Path) -> None:
     import quire.archive
 

@@ -51,6 +51,16 @@ def test_directories_go_by_the_same_limits(path: Path, cycle_format: str) -> Non
     assert days_in(path) == [4]
 
 
+def test_hidden_files_of_others_stay(path: Path) -> None:
+    write_days(path, "vanilla", cycle_format="yyyyMMdd", cycle_length_ms=DAY_MS, **SMALL)
+    (path / ".mine.tmp").write_bytes(b"mine")
+    left = path / f".20240101.{'0' * 16}.tmp"
+    left.mkdir()
+    quire.prune(path, max_cycles=1, clock=LATER)
+    assert (path / ".mine.tmp").read_bytes() == b"mine"
+    assert not left.exists()
+
+
 def test_a_cycle_that_slow_writers_may_be_in_stays(path: Path) -> None:
     write_days(path, "vanilla", cycle_format="yyyyMMdd", cycle_length_ms=DAY_MS, **SMALL)
     midnight = START_MS // DAY_MS * DAY_MS + (DAYS - 1) * DAY_MS

@@ -49,6 +49,23 @@ def threads() -> list[str]:
     return [it.name for it in threading.enumerate() if it.name.startswith("quire retention")]
 
 
+def test_a_relative_destination_stays_where_it_was(
+    path: Path, clock: quire.ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    removed = Removed()
+    rule = quire.Retention(max_cycles=1, action="move", dest="old", on_removed=removed)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, retention=rule) as queue:
+        monkeypatch.chdir(tmp_path / "elsewhere")  # as a daemon does
+        for day in range(2):
+            queue.appender().write_bytes(b"%d" % day)
+            clock.advance(DAY_MS)
+        removed.wait_for(1)
+    assert (tmp_path / "old" / removed.names[0]).exists()
+    assert not (tmp_path / "elsewhere" / "old").exists()
+
+
 def test_each_roll_removes_what_exceeds_the_limits(path: Path, clock: quire.ManualClock) -> None:
     removed = Removed()
     rule = quire.Retention(max_cycles=2, on_removed=removed)

@@ -48,7 +48,8 @@ pub fn vanilla(data: &[u8]) {
         }
         let _ = read_back(&dir, is_known);
         append(&dir, is_known);
-        let rebuilt = open(&dir, is_known, false).rebuild_index().unwrap_or_default();
+        let rebuilt =
+            open(&dir, is_known, false).rebuild_index(&Detached::here()).unwrap_or_default();
         if is_known && !rebuilt.is_empty() && rebuilt.iter().all(|(_, it)| it.messages > 0) {
             let is_read = read(&dir, true, rest, None);
             assert!(is_read.is_ok(), "rebuilt, and not read: {:?}", is_read.err());

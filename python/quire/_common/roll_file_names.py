@@ -12,6 +12,8 @@ SEAL: Final = ".seal.quire"
 """What files of checksums have in place of the roll file's suffix; Java ignores them."""
 CHECKSUMS: Final = ".checksums.quire"
 """What files of appenders' checksums have in place of the roll file's suffix; Java ignores them."""
+ROLL_FILE_ENDINGS: Final = (".cq4", f".cq4{COMPRESSED}", TIMES, SEAL, CHECKSUMS)
+"""How the names end of roll files, compressed or not, and of what lies beside them."""
 
 
 def uncompressed(name: str) -> str:

@@ -120,10 +120,11 @@ class VanillaAdapter(Adapter[VanillaQueue]):
             rebuilt = queue._rebuild_index()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             return [
                 (
-                    "record-without-entry" if recovered else "entry-without-record",
+                    _mended(recovered, dropped),
                     queue.directory_for_cycle(cycle),
                     None,
-                    f"index rebuilt: {recovered} messages recovered, {dropped} dropped",
+                    f"index rebuilt: {recovered} messages recovered, {dropped} entries dropped"
+                    + (", messages after free entries have other indexes" if moved else ""),
                 )
                 for cycle, _, recovered, dropped, moved in rebuilt
                 if recovered or dropped or moved
@@ -142,6 +143,13 @@ class VanillaAdapter(Adapter[VanillaQueue]):
     def explain(self, queue: VanillaQueue, index: int) -> Explained | None:
         """Return what surrounds the bytes of a message."""
         return queue._explain(index)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _mended(recovered: int, dropped: int) -> str:
+    """Return the kind of finding that a rebuilt index had."""
+    if recovered:
+        return "record-without-entry"
+    return "entry-without-record" if dropped else "free-entries"
 
 
 VANILLA = VanillaAdapter()

@@ -89,6 +89,7 @@ def copy_queue(
         FileExistsError: *dest* is not empty.
         CorruptError: The source is damaged, or changed otherwise than by appends and retention.
         UnsupportedError: The source is an Indexed Chronicle, or a single file.
+        ValueError: *dest* overlaps the source, or is a mount point.
 
     Examples:
         >>> index = appender.write_text("hello")

@@ -18,13 +18,13 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, nullcontext
 from io import BufferedWriter
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from quire._common.durable import SafeFolder
 from quire._common.sparse_files import data_ranges
 from quire.errors import CorruptError, UnsafePathError
-from quire.formats.adapters import adapter_of
+from quire.formats.adapters import adapter_of, cycles_of
 from quire.formats.protocols import AnyQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.verification import verify
@@ -63,11 +63,31 @@ class SnapshotCopy(CopyRun):
         """
         Copy positions, then the files as far as the index names them.
 
+        Where retention removes a cycle meanwhile, what is left is copied as it is then; what has
+        been copied of it stays.
+
         Raises:
             CorruptError: The source is damaged.
 
         """
         positions = self._positions()
+        while True:
+            places = self._places()
+            try:
+                return self._run(positions)
+            except (CorruptError, FileNotFoundError):
+                if all(map(os.path.lexists, places)):
+                    raise
+
+    def _places(self) -> list[Path]:
+        """Return the directories of the source's cycles."""
+        adapter = adapter_of(self._queue)
+        if not adapter.is_folder:
+            return []
+        return [adapter.place(self._queue, cycle) for cycle in cycles_of(self._queue)]
+
+    def _run(self, positions: dict[str, bytes]) -> Copied:
+        self._done = 0
         messages, last_index, rows, patches = adapter_of(self._queue).snapshot(self._queue)
         files = sorted(_File(*row) for row in rows)
         self._remove_others({it.name for it in files})
@@ -101,11 +121,15 @@ class SnapshotCopy(CopyRun):
 
     def _remove_others(self, names: set[str]) -> None:
         """Remove what an earlier run copied and the source has no more."""
-        for folders in self._folder.tree():
+        needed = {folder.parts for name in names for folder in PurePath(name).parents}
+        for folders in reversed(self._folder.tree()):
             with self._folder.below(folders) as folder:
                 for name in folder.files(""):
                     if name != NOTE and "/".join((*folders, name)) not in names:
                         folder.remove(name)
+            if folders and folders not in needed:
+                with self._folder.below(folders[:-1]) as around:
+                    around.remove(folders[-1])
 
     def _copy(self, file: _File, folder: SafeFolder) -> None:
         """

@@ -68,6 +68,7 @@ def merge_queues(
 
     Raises:
         FileExistsError: *dest* is not empty.
+        ValueError: *dest* overlaps a source, or is a mount point.
 
     Examples:
         >>> _ = appender.write_map({"time": 1})

@@ -26,7 +26,9 @@ def repair(
     Repair what :func:`quire.verify` finds, as far as that loses no message that can be read.
 
     It works under the write lock, one file at a time. What is cut off is kept beside the file, as
-    ``*.discard``. A repair that was interrupted is completed by the next one.
+    ``*.discard``. A repair that was interrupted is completed by the next one. Where the index of a
+    Vanilla Chronicle is rebuilt, messages after lost ones get other indexes, which named tailers
+    follow.
 
     Args:
         path: A queue, or a directory of queues.
@@ -39,6 +41,7 @@ def repair(
         WriterInUseError: The table has to be built again while a process may write to the queue, or
             messages have to be cut off while the queue's source runs, or a service that writes its
             outputs there.
+        TailerInUseError: A named tailer is open whose messages would get other indexes.
         UnsupportedError: *path* is a file: give the directory of its queue.
 
     Examples:

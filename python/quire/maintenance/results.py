@@ -25,28 +25,32 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
     Where the block raises, the folder stays, for a run that resumes it.
 
     Args:
-        dest: A directory that does not exist, or is empty.
+        dest: A directory that does not exist, or is empty; or a link to such a one, which stays.
         sources: Directories that it may not lie in, nor contain.
         suffix: The end of the folder's name.
 
     Raises:
         FileExistsError: The destination is not empty.
+        ValueError: The destination overlaps a source, or is a mount point.
         LockHeldError: Another process works in the folder.
 
     """
+    dest = Path(os.path.realpath(dest)) if dest.is_symlink() else dest
     for source in sources:
         one, other = dest.resolve(), source.resolve()
         if one.is_relative_to(other) or other.is_relative_to(one):
             raise ValueError(f"the destination overlaps the source: dest={dest} source={source}")
     if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
         raise FileExistsError(f"the destination is not empty: dest={dest}")
+    if dest.is_mount():
+        raise ValueError(f"the destination is a mount point: give a directory in it dest={dest}")
     path = dest.with_name(f".{dest.name}.{suffix}")
     with SafeFolder.at(path, create=Access.of(dest)) as folder:
         try:
             with locked_directory(path):
                 yield folder
                 folder.sync_tree()
-                os.rename(path, dest)  # noqa: PTH104 - onto an empty directory too
+                _publish(path, dest)
         except BlockingIOError:
             raise LockHeldError.of(path) from None
         except OSError as error:
@@ -54,6 +58,21 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
                 raise
             raise named_error(error, path) from error
     sync(dest.parent)
+
+
+def _publish(path: Path, dest: Path) -> None:
+    """
+    Rename a complete result into place.
+
+    Raises:
+        OSError: Something is in the way, such as what came there meanwhile, or a bind mount.
+
+    """
+    try:
+        os.rename(path, dest)  # noqa: PTH104 - onto an empty directory too
+    except OSError as error:
+        why = f"{error.strerror} (the result is complete: move it away from {path})"
+        raise OSError(error.errno, why, str(dest)) from error
 
 
 class CycleTimes:

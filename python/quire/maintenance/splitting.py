@@ -59,6 +59,7 @@ def split_queue(
         CorruptError: Messages cannot be read, and *skipped* is None.
         FileExistsError: *dest* is not empty.
         UnsupportedError: There are more than 256 names.
+        ValueError: *dest* overlaps the source, or is a mount point.
 
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD"})

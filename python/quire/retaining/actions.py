@@ -20,7 +20,7 @@ from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._common.durable import Access, SafeFolder, flush_and_sync
 from quire._common.file_identity import identity_of
-from quire._common.roll_file_names import COMPRESSED, side_files
+from quire._common.roll_file_names import COMPRESSED, ROLL_FILE_ENDINGS, side_files
 from quire._common.sparse_files import copy_sparse
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
@@ -101,7 +101,7 @@ def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generat
         yield _Archive(path, dest, check)
         return
     with SafeFolder.at(dest, create=Access.of(path)) as there, there.locked(LOCK):
-        there.sweep()
+        there.sweep(*ROLL_FILE_ENDINGS)
         bring_needed(folder, there)
         yield _Move(folder, there, check)
 

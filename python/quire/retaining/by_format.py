@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,8 @@ from quire.vanilla import VanillaQueue
 _BLOCK: Final = 512  # the unit of st_blocks
 _LATE_MS: Final = 60_000
 """How long after the end of a Vanilla Chronicle's cycle a slow writer may still use it."""
+_LEAVING: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+"""The hidden name of a cycle of a Vanilla Chronicle that was being removed."""
 
 
 _Queue = TypeVar("_Queue", JournalQueue, VanillaQueue)
@@ -204,7 +207,8 @@ def opened_to_prune(
             open_queue(path, format="vanilla", create=False, **options) as chronicle,
         ):
             _check_same(path, opened, folder.identity)
-            folder.sweep()
+            for name in filter(_LEAVING.fullmatch, folder.names()):
+                folder.remove(name)
             yield VanillaCycles(chronicle, folder)
         return
     with removal(path, table=opened, pretouch=False, **options) as removes:

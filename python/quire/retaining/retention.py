@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quire._common.watching import Watch, Watcher
@@ -44,7 +45,8 @@ class Retention(Rule, Watcher):
         action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
-        dest: The directory to move or archive to, made if it is not there.
+        dest: The directory to move or archive to, made if it is not there; a relative path counts
+            from the process's directory when the queue is opened.
         stale_after: A named tailer or consumer group whose next message is in a cycle that ended
             this long ago keeps nothing. None: each keeps what it has not read.
         on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
@@ -80,6 +82,11 @@ def _to_prune_with(options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _as_of_now(rule: Rule) -> Rule:
+    """Return a rule whose *dest* stays where it is if the process changes its directory."""
+    return rule if rule.dest is None else replace(rule, dest=os.path.abspath(rule.dest))  # noqa: PTH100 - also of bytes
+
+
 class _Thread:
     """
     Applies a rule to a queue that is open.
@@ -91,7 +98,7 @@ class _Thread:
     def __init__(self, queue: Queue, rule: Rule, options: dict[str, Any]) -> None:
         self._queue = weakref.ref(queue)
         self._path: Final = queue.path
-        self._rule: Final = rule
+        self._rule: Final = _as_of_now(rule)
         self._options: Final = options
         self._opened: Final = queue._table_identity()  # noqa: SLF001 - the package's own
         self._failure = ""

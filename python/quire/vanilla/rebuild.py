@@ -37,9 +37,10 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
     Make lost or damaged index files of a Vanilla Chronicle again from its data files.
 
     Entries that name a message keep their places. Messages that no entry names fill the free ones,
-    thread by thread: the order between threads is not in the data files. The old index files
-    stay as ``.before-rebuild-index-{n}``. Nobody may write to the queue meanwhile; appenders of
-    Quire are noticed.
+    thread by thread: the order between threads is not in the data files. Places that stay free are
+    closed up: messages after them get lower indexes, and named tailers go on with the message that
+    was next. The old index files stay as ``.before-rebuild-index-{n}``. Nobody may write to the
+    queue meanwhile; appenders of Quire are noticed.
 
         for cycle in quire.vanilla.rebuild_index("trades"):
             print(cycle.directory, cycle.recovered)
@@ -51,6 +52,7 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
 
     Raises:
         WriterInUseError: An appender writes to a cycle.
+        TailerInUseError: A named tailer is open whose messages would get other indexes.
 
     """
     with open_vanilla(path, create=False, **options) as queue:

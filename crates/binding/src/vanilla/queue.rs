@@ -168,7 +168,11 @@ impl VanillaQueue {
     #[pyo3(name = "_rebuild_index")]
     #[allow(clippy::type_complexity)] // a row of the report, of which Python makes an object
     fn rebuild_index(&self, py: Python<'_>) -> PyResult<Vec<(i32, u64, u64, u64, bool)>> {
-        let report = self.ask(py, Kernel::rebuild_index)?;
+        let report = detached(py, |may_wait| {
+            self.kernel.check_open("queue")?;
+            self.kernel.rebuild_index(may_wait)
+        });
+        let report = or_raise(py, report)?;
         let row = |(cycle, it): (i32, Rebuilt)| {
             (cycle, it.messages, it.recovered, it.dropped, it.is_moved)
         };

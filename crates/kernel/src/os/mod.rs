@@ -19,5 +19,6 @@ pub mod paths;
 pub mod process;
 pub mod random;
 pub mod range_lock;
+pub mod replacement;
 #[cfg(not(loom))]
 pub mod threads;

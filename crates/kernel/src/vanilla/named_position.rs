@@ -109,7 +109,7 @@ impl NamedPosition {
 }
 
 /// A position, with those still needed in earlier cycles.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The index of the next message; None: the first.
     next: Option<i64>,
@@ -140,6 +140,13 @@ impl Kept {
     /// The index of the next message; None: the first.
     pub const fn next(&self) -> Option<i64> {
         self.next
+    }
+
+    /// The same with other indexes; none of them is greater.
+    #[must_use]
+    pub fn mapped(self, index: impl Fn(i64) -> i64) -> Self {
+        let [late, further @ ..] = self.late.map(|it| it.map(&index));
+        Self { next: self.next.map(index), late: [late, further[0], further[1]], floor: self.floor }
     }
 
     /// Indexes of the next messages of earlier cycles.

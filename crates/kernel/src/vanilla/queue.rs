@@ -7,14 +7,14 @@ use super::format::cycle::CycleFormat;
 use super::format::index::IndexSplit;
 use super::format::names::FileName;
 use super::message::Message;
-use super::named_position::{self, Kept};
+use super::named_position::{self, Kept, NamedPosition};
 use super::options::VanillaOptions;
 use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
 use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
 use super::protocol::listing::Listing;
-use super::protocol::rebuild::{self, Rebuilt};
+use super::protocol::rebuild::{self, Places, Rebuilt};
 use super::{snapshot, verify};
 use crate::finding::Report;
 use crate::os::detached::Detached;
@@ -274,7 +274,8 @@ impl VanillaQueue {
     }
 
     /// Rebuilds lost or damaged indexes from the data files; returns the result for each cycle.
-    pub fn rebuild_index(&self) -> Result<Vec<(i32, Rebuilt)>> {
+    /// Named tailers move along with messages that get other indexes, and are locked meanwhile.
+    pub fn rebuild_index(&self, may_wait: &Detached) -> Result<Vec<(i32, Rebuilt)>> {
         if self.options.read_only {
             let path = self.path.clone();
             return Err(Error::ReadOnly { what: "rebuilding an index", path });
@@ -282,11 +283,40 @@ impl VanillaQueue {
         let mut report = Vec::new();
         for cycle in self.listing.all()? {
             if let Some(directory) = directory::find(&self.path, &self.name_of(cycle)?)? {
-                let (layout, mode) = (self.options.layout, self.options.file_mode);
-                report.push((cycle, rebuild::rebuild(&directory, layout, mode)?));
+                let (rebuilt, plan) = rebuild::plan(&directory, self.options.layout)?;
+                if let Some(plan) = plan {
+                    let held = self.tailers_to_move(cycle, &plan.places, may_wait)?;
+                    plan.write(|| held.iter().for_each(|(tailer, to)| tailer.store(to)))?;
+                }
+                report.push((cycle, rebuilt));
             }
         }
         Ok(report)
+    }
+
+    /// The named tailers that go on elsewhere once the entries of a cycle have other places, and
+    /// where. If a kill leaves these the old ones, messages are read again.
+    fn tailers_to_move(
+        &self,
+        cycle: i32,
+        places: &Places,
+        may_wait: &Detached,
+    ) -> Result<Vec<(NamedPosition, Kept)>> {
+        let split = self.cycles.split;
+        let moved = |index| match split.split(index) {
+            Some((of, at)) if of == cycle => split.join(cycle, places.next(at)).unwrap_or(index),
+            _ => index,
+        };
+        let mut held = Vec::new();
+        for (name, kept) in named_position::stored(&self.path)? {
+            if kept.mapped(moved) != kept {
+                let mode = self.options.file_mode;
+                let tailer = NamedPosition::open(&self.path, &name, mode, false, may_wait)?;
+                let to = tailer.load().mapped(moved);
+                held.push((tailer, to));
+            }
+        }
+        Ok(held)
     }
 
     /// Checks every cycle; nothing is changed.

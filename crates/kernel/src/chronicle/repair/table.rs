@@ -18,6 +18,7 @@ use crate::finding::Kind;
 use crate::os::files;
 use crate::os::interrupt::Signals;
 use crate::os::locked_file::LockedFile;
+use crate::os::replacement;
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -165,9 +166,9 @@ fn replace(path: &Path, old: &std::fs::File, bytes: &[u8]) -> Result<()> {
     let new = PathBuf::from(new);
     let failed = |e| Error::io("cannot write", &new, e);
     remove(&new)?;
-    let mode = fault::call!("repair.table.stat", old.metadata()).map_err(failed)?;
-    let mode = std::os::unix::fs::MetadataExt::mode(&mode) & 0o777;
-    let file = files::create_new(&new, mode)?.ok_or_else(|| Error::gone("cannot make", &new))?;
+    let like = fault::call!("repair.table.stat", old.metadata()).map_err(failed)?;
+    let mode = std::os::unix::fs::MetadataExt::mode(&like) & replacement::PERMISSIONS;
+    let file = replacement::create(&new, &like)?;
     fault::call!("repair.table.write", file.write_all_at(bytes, 0)).map_err(failed)?;
     fault::call!("repair.table.sync", files::sync(&file)).map_err(failed)?;
     let kept = aside(path);

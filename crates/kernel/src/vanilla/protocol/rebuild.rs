@@ -2,12 +2,13 @@
 //!
 //! Entries that point to a record keep their places. Records without an entry, due to a lost page
 //! of the index or a writer that died before its last entry, fill the free places, thread by
-//! thread: files do not record in which order threads wrote. Remaining free places are closed up.
-//! The old files stay beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced
+//! thread: files do not record in which order threads wrote. Remaining free places are closed up, as
+//! Java's readers do not get over them. The old files stay beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced
 //! atomically: an interrupted rebuild is completed by another one.
 
 use std::collections::HashSet;
-use std::os::unix::fs::FileExt;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::block::Block;
@@ -15,6 +16,7 @@ use super::detect::{self, Asked, Layout};
 use super::{directory, entries};
 use crate::os::files::{self, Access};
 use crate::os::range_lock::{self, WHOLE_FILE};
+use crate::os::replacement::{self, PERMISSIONS};
 use crate::probe::fault;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
@@ -42,25 +44,54 @@ impl Rebuilt {
     }
 }
 
-/// Checks a cycle's directory, and writes its index again if necessary. No process may write to the
-/// cycle meanwhile; Quire's writers are detected.
-pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
+/// Checks a cycle's directory. Returns what a rebuild of its index changes, and the plan that
+/// writes the index again if necessary. No process may write to the cycle meanwhile; Quire's
+/// writers are detected.
+pub fn plan(directory: &Path, asked: Asked) -> Result<(Rebuilt, Option<Plan>)> {
     let found = directory::files(directory)?;
     for (name, _) in &found {
         check_nobody_writes(directory, *name)?;
     }
     let Some(Compared { layout, entries, kept, mut lost }) = compare(directory, asked, &found)?
     else {
-        return Ok(Rebuilt { messages: 0, recovered: 0, dropped: 0, is_moved: false });
+        let empty = Rebuilt { messages: 0, recovered: 0, dropped: 0, is_moved: false };
+        return Ok((empty, None));
     };
     let (recovered, dropped) = (lost.len() as u64, (entries.len() - kept.len()) as u64);
     lost.reverse();
-    let (entries, is_moved) = joined(&kept, lost);
-    let rebuilt = Rebuilt { messages: entries.len() as u64, recovered, dropped, is_moved };
-    if rebuilt.is_changed() {
-        write(directory, &layout, &entries, &found, mode)?;
+    let (entries, places) = joined(&kept, lost);
+    let messages = entries.len() as u64;
+    let rebuilt = Rebuilt { messages, recovered, dropped, is_moved: places.is_moved() };
+    let plan = Plan { directory: directory.to_path_buf(), layout, found, entries, places };
+    Ok((rebuilt, rebuilt.is_changed().then_some(plan)))
+}
+
+/// The new index of a cycle.
+pub struct Plan {
+    directory: PathBuf,
+    layout: Layout,
+    found: Vec<(FileName, u64)>,
+    entries: Vec<u64>,
+    /// Where the entries go that stay.
+    pub places: Places,
+}
+
+/// The sequence numbers of the entries that stay: the old one and the new one of each.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Places(Vec<(u64, u64)>);
+
+impl Places {
+    fn is_moved(&self) -> bool {
+        self.0.iter().any(|(old, new)| old != new)
     }
-    Ok(rebuilt)
+
+    /// Where a reader goes on that would have gone on at a sequence number: after the last entry that
+    /// stays and that it has passed. What is recovered after that it may read again.
+    #[must_use]
+    pub fn next(&self, sequence: u64) -> u64 {
+        let passed = self.0.partition_point(|(old, _)| *old < sequence);
+        self.0[..passed].last().map_or(0, |(_, new)| new + 1)
+    }
 }
 
 /// Index entries of a cycle, with the records they point to.
@@ -215,56 +246,68 @@ fn named_records(
     Ok(kept)
 }
 
-/// All entries in their new order, and whether a kept entry has moved. Lost entries are taken from
-/// the end of `lost`.
-fn joined(kept: &[(u64, u64)], mut lost: Vec<u64>) -> (Vec<u64>, bool) {
+/// All entries in their new order, and the places of those that were kept. Lost entries are taken
+/// from the end of `lost`.
+fn joined(kept: &[(u64, u64)], mut lost: Vec<u64>) -> (Vec<u64>, Places) {
     let mut entries = Vec::with_capacity(kept.len() + lost.len());
-    let mut is_moved = false;
+    let mut places = Vec::with_capacity(kept.len());
     for (sequence, entry) in kept {
         while (entries.len() as u64) < *sequence
             && let Some(found) = lost.pop()
         {
             entries.push(found);
         }
-        is_moved |= entries.len() as u64 != *sequence;
+        places.push((*sequence, entries.len() as u64));
         entries.push(*entry);
     }
     entries.extend(lost.into_iter().rev());
-    (entries, is_moved)
+    (entries, Places(places))
 }
 
-/// Replaces the index files: the new ones are on the medium before they get their names.
-fn write(
-    directory: &Path,
-    layout: &Layout,
-    entries: &[u64],
-    found: &[(FileName, u64)],
-    mode: u32,
-) -> Result<()> {
-    let per_file = usize::try_from(layout.entries_per_file()).unwrap_or(usize::MAX);
-    let mut written = Vec::new();
-    for (number, part) in entries.chunks(per_file).enumerate() {
-        written.push(write_part(directory, number as u64, part, layout.index_block, mode)?);
-    }
-    let before = found.iter().filter(|(name, _)| data_file(*name).is_none());
-    for (name, _) in before.clone() {
-        let kept = directory.join(format!(".before-rebuild-{name}"));
-        remove(&kept)?;
-        let path = directory::path_of(directory, *name);
-        let copied = fault::call!("vanilla.rebuild.keep", files::copy(&path, &kept, mode));
-        copied.map_err(|e| Error::io("cannot copy", &kept, e))?;
-    }
-    for (number, path) in written.iter().enumerate() {
-        let name = directory::path_of(directory, FileName::Index(number as u64));
-        let renamed = fault::call!("vanilla.rebuild.rename", files::rename(path, &name));
-        renamed.map_err(|e| Error::io("cannot rename", path, e))?;
-    }
-    for (name, _) in before {
-        if matches!(name, FileName::Index(number) if *number >= written.len() as u64) {
-            remove(&directory::path_of(directory, *name))?;
+impl Plan {
+    /// Replaces the index files: the new ones are on the medium before they get their names, and
+    /// `before` is called in between.
+    pub fn write(&self, before: impl FnOnce()) -> Result<()> {
+        let directory = self.directory.as_path();
+        let like = like(directory, &self.found)?;
+        let per_file = usize::try_from(self.layout.entries_per_file()).unwrap_or(usize::MAX);
+        let mut written = Vec::new();
+        for (number, part) in self.entries.chunks(per_file).enumerate() {
+            let length = self.layout.index_block;
+            written.push(write_part(directory, number as u64, part, length, &like)?);
         }
+        let mode = like.mode() & PERMISSIONS;
+        let old = self.found.iter().filter(|(name, _)| data_file(*name).is_none());
+        for (name, _) in old.clone() {
+            let kept = directory.join(format!(".before-rebuild-{name}"));
+            remove(&kept)?;
+            let path = directory::path_of(directory, *name);
+            let copied = fault::call!("vanilla.rebuild.keep", files::copy(&path, &kept, mode));
+            copied.map_err(|e| Error::io("cannot copy", &kept, e))?;
+        }
+        before();
+        for (number, path) in written.iter().enumerate() {
+            let name = directory::path_of(directory, FileName::Index(number as u64));
+            let renamed = fault::call!("vanilla.rebuild.rename", files::rename(path, &name));
+            renamed.map_err(|e| Error::io("cannot rename", path, e))?;
+        }
+        for (name, _) in old {
+            if matches!(name, FileName::Index(number) if *number >= written.len() as u64) {
+                remove(&directory::path_of(directory, *name))?;
+            }
+        }
+        directory::sync(directory, directory)
     }
-    directory::sync(directory, directory)
+}
+
+/// An index file, or else a data file: whoever may use that may use the new index files.
+fn like(directory: &Path, found: &[(FileName, u64)]) -> Result<Metadata> {
+    let index = found.iter().find(|(name, _)| data_file(*name).is_none());
+    let path = index
+        .or(found.first())
+        .map_or_else(|| directory.to_path_buf(), |(name, _)| directory::path_of(directory, *name));
+    let found = fault::call!("vanilla.file.stat", std::fs::symlink_metadata(&path));
+    found.map_err(|e| Error::io("cannot look at", &path, e))
 }
 
 fn write_part(
@@ -272,12 +315,12 @@ fn write_part(
     number: u64,
     entries: &[u64],
     length: u64,
-    mode: u32,
+    like: &Metadata,
 ) -> Result<PathBuf> {
     let path = directory.join(format!(".rebuilt-index-{number}"));
     let failed = |e| Error::io("cannot write", &path, e);
     remove(&path)?;
-    let file = files::create_new(&path, mode)?.ok_or_else(|| Error::gone("cannot make", &path))?;
+    let file = replacement::create(&path, like)?;
     let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
     fault::call!("vanilla.rebuild.write", file.write_all_at(&bytes, 0)).map_err(failed)?;
     fault::call!("vanilla.rebuild.grow", files::set_len(&file, length)).map_err(failed)?;
@@ -300,9 +343,23 @@ mod tests {
 
     #[test]
     fn lost_entries_fill_the_free_places_and_the_rest_is_closed_up() {
+        let joined = |kept: &[(u64, u64)], lost| {
+            let (entries, places) = super::joined(kept, lost);
+            (entries, places.is_moved())
+        };
         assert_eq!(joined(&[(0, 10), (3, 13)], vec![12, 11]), (vec![10, 11, 12, 13], false));
         assert_eq!(joined(&[(0, 10), (3, 13)], vec![11]), (vec![10, 11, 13], true));
         assert_eq!(joined(&[(0, 10)], vec![12, 11]), (vec![10, 11, 12], false));
         assert_eq!(joined(&[], vec![2, 1]), (vec![1, 2], false));
+    }
+
+    #[test]
+    fn a_reader_goes_on_after_the_last_entry_that_it_passed_and_that_stays() {
+        let places = Places(vec![(0, 0), (1, 1), (5, 3), (6, 4)]);
+        let next = [(0, 0), (1, 1), (2, 2), (4, 2), (5, 2), (6, 4), (7, 5), (99, 5)];
+        for (old, new) in next {
+            assert_eq!(places.next(old), new, "{old}");
+        }
+        assert_eq!(Places(vec![]).next(7), 0);
     }
 }
