@@ -170,6 +170,30 @@ def test_a_wrong_point_or_expression(
 
 
 @pytest.mark.parametrize("verb", REST)
+def test_a_queue_without_messages(cli: Cli, tmp_path: Path, verb: str) -> None:
+    path = tmp_path / "none"
+    quire.open(path, block_bytes=1 << 16).close()
+    before = snapshot(tmp_path)
+    ran = cli(*command(verb, path), *(["--once"] if verb == "drain" else []))
+    assert ran.code in {0, 1, 2}
+    if ran.code != 0 and verb not in {"diff", "record"}:
+        assert ran.err.count("\n") == 1, ran
+        assert snapshot(tmp_path) == before
+
+
+def test_too_few_messages_for_a_dictionary(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "none"
+    quire.open(path, block_bytes=1 << 16).close()
+    before = snapshot(tmp_path)
+    ran = cli("compress-dictionary", path)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("quire: no dictionary can be trained on the messages: samples=0 ")
+    ran = cli("compress-dictionary", path, "--samples", "99999999")
+    assert (ran.code, "'--samples': 99999999" in ran.err) == (2, True)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("verb", REST)
 def test_a_queue_that_goes_away(
     cli: Cli, tmp_path: Path, whole: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
