@@ -250,6 +250,7 @@ def test_a_queue_of_another_user(tmp_path: Path, whole: Path, mode: int) -> None
             assert (code in {1, 2}, err.count("\n")) == (True, 1), (verb, code, err)
             assert "Permission denied" in err, (verb, err)
             assert str(path) in err, (verb, err)
+            assert ("read_only=True" in err) <= (mode != 0), (verb, err)  # is no help then
         else:
             summaries = 1 if verb == "publish" else 0  # its messages are on stdout
             assert err.count("\n") == (summaries or (code != 0)), (verb, code, err)
