@@ -46,12 +46,6 @@ class Order:
     notes: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@quire.message(alias="test.Wait")
-@dataclass
-class Wait:
-    time: dt.timedelta
-
-
 @quire.message(alias="test.Counted")
 @dataclass
 class Counted:
@@ -472,22 +466,6 @@ def test_a_moment_keeps_its_offset(
     meant = dt.datetime.fromisoformat(text.split("[", maxsplit=1)[0])
     assert found["t"].timestamp() == meant.timestamp()
     assert found["t"].utcoffset() == meant.utcoffset()
-
-
-@pytest.mark.parametrize("value", [dt.timedelta.min, dt.timedelta.max, dt.timedelta(2 * 10**8)])
-def test_the_longest_durations_come_back(
-    appender: quire.JournalAppender, tailer: quire.JournalTailer, value: dt.timedelta
-) -> None:
-    appender.write_message(Wait(value))
-    assert tailer.read_message(Wait) == Wait(value)
-
-
-def test_a_duration_that_python_does_not_have_is_an_error(
-    appender: quire.JournalAppender, tailer: quire.JournalTailer
-) -> None:
-    appender.write_map({"time": quire.Typed("Duration", "PT24000000000H")})
-    with pytest.raises(quire.errors.WireError, match="field=time expected=timedelta"):
-        tailer.read_message(Wait)
 
 
 @pytest.mark.parametrize(
