@@ -46,7 +46,8 @@ AVOIDED = re.compile(
 )
 VAGUE = re.compile(  # conditions that only the line above them explains
     r"(?:It|They|One(?! of \*)|Something(?! other)|Nothing|None|Two (?:do|were)|As"
-    r"|There (?:is|are) (?:none|one))\b"
+    r"|There (?:is|are) (?:none|one|too many\.))\b"
+    r"|[^.,;]* (?:is|are|does|do|neither|cannot be|(?:is|have|of) (?:none|them)|another's)\.$"
 )
 RAISES = re.compile(r"(?m)^( *)Raises:\n((?:\1 +\S.*\n)+)")
 

@@ -185,6 +185,20 @@ def test_two_runs_at_once_exclude_each_other(path: Path, dest: Path, cli: Cli) -
     assert len(archives.archive(path, dest).entries) == 1
 
 
+def test_a_queues_own_directory_is_no_archive(path: Path, tmp_path: Path, cli: Cli) -> None:
+    fill(path, range(2))
+    with quire.open(tmp_path / "old", format="vanilla") as vanilla:
+        vanilla.appender().write_bytes(b"x")
+    before = snapshot(tmp_path)
+    for dest in (path, tmp_path / "old"):
+        with pytest.raises(ValueError, match="expected no queue's own directory"):
+            archives.archive(path, dest)
+        ran = cli("archive", path, dest)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("quire: invalid dest: ")
+    assert snapshot(tmp_path) == before
+
+
 def test_a_flipped_byte_of_the_archive_is_found_wherever_it_is(path: Path, dest: Path) -> None:
     archives.archive(path, dest)
     file = parquet_files(dest)[1]

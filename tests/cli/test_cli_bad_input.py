@@ -170,6 +170,30 @@ def test_a_wrong_point_or_expression(
 
 
 @pytest.mark.parametrize("verb", REST)
+def test_a_queue_without_messages(cli: Cli, tmp_path: Path, verb: str) -> None:
+    path = tmp_path / "none"
+    quire.open(path, block_bytes=1 << 16).close()
+    before = snapshot(tmp_path)
+    ran = cli(*command(verb, path), *(["--once"] if verb == "drain" else []))
+    assert ran.code in {0, 1, 2}
+    if ran.code != 0 and verb not in {"diff", "record"}:
+        assert ran.err.count("\n") == 1, ran
+        assert snapshot(tmp_path) == before
+
+
+def test_too_few_messages_for_a_dictionary(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "none"
+    quire.open(path, block_bytes=1 << 16).close()
+    before = snapshot(tmp_path)
+    ran = cli("compress-dictionary", path)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("quire: no dictionary can be trained on the messages: samples=0 ")
+    ran = cli("compress-dictionary", path, "--samples", "99999999")
+    assert (ran.code, "'--samples': 99999999" in ran.err) == (2, True)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("verb", REST)
 def test_a_queue_that_goes_away(
     cli: Cli, tmp_path: Path, whole: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +250,7 @@ def test_a_queue_of_another_user(tmp_path: Path, whole: Path, mode: int) -> None
             assert (code in {1, 2}, err.count("\n")) == (True, 1), (verb, code, err)
             assert "Permission denied" in err, (verb, err)
             assert str(path) in err, (verb, err)
+            assert ("read_only=True" in err) <= (mode != 0), (verb, err)  # is no help then
         else:
             summaries = 1 if verb == "publish" else 0  # its messages are on stdout
             assert err.count("\n") == (summaries or (code != 0)), (verb, code, err)

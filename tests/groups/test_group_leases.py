@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import quire
-from quire.errors import GroupError, ReadOnlyError
+from queues import exit_code, fork
+from quire.errors import ClosedError, ForkedError, GroupError, ReadOnlyError
 
 HOUR_S = 3600.0
 SHORT_S = 0.05
@@ -150,6 +151,37 @@ def test_an_extension_that_comes_too_late_says_so(
         assert not message.nack(delay_s=HOUR_S)
         assert not message.ack()
         assert again.ack()
+
+
+def test_one_of_a_batch_that_is_refused_too_late_says_so(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    appender.write_many([b"a", b"b", b"c"])
+    with group(queue, SHORT_S).consumer() as slow, group(queue).consumer() as other:
+        batch = slow.read_many(3)
+        again = wait_for(other)
+        assert not batch[0].nack(delay_s=HOUR_S)
+        assert not batch[1].nack()
+        assert again.ack()
+        assert [it[0] for it in rest(other)] == [b"b", b"c"], "nothing was delayed"
+
+
+def test_one_of_a_batch_cannot_be_refused_by_a_closed_consumer_or_a_child(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    appender.write_many([b"a", b"b", b"c"])
+    with group(queue).consumer() as consumer:
+        batch = consumer.read_many(3)
+
+        def refuse() -> None:
+            with pytest.raises(ForkedError):
+                batch[0].nack(delay_s=HOUR_S)
+
+        assert exit_code(fork(refuse)) == 0
+    with pytest.raises(ClosedError):
+        batch[0].nack(delay_s=HOUR_S)
+    with group(queue).consumer() as consumer:
+        assert [it[0] for it in rest(consumer)] == [b"a", b"b", b"c"]
 
 
 DYING = """

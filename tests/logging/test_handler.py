@@ -150,6 +150,13 @@ def test_the_stack_and_extra_fields_are_kept(path: Path, logger: logging.Logger)
     assert found.to_log_record().__dict__["order"] == 17
 
 
+def test_an_extra_field_may_have_any_key(path: Path, logger: logging.Logger) -> None:
+    extra: dict[Any, Any] = {5: "five", ("a", 1): "pair", "plain": 1}
+    logger.info("filled", extra=extra)
+    (found,) = records(path)
+    assert found.extra == {"5": "five", "('a', 1)": "pair", "plain": 1}
+
+
 def test_a_formatter_before_adds_nothing(path: Path, logger: logging.Logger) -> None:
     shown = logging.StreamHandler(io.StringIO())
     shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))

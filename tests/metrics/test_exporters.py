@@ -112,6 +112,26 @@ def test_a_queue_that_is_made_later_is_found_then(path: Path) -> None:
         assert scraped(collector)["quire_messages_appended_total", (("queue", str(path)),)] == 1
 
 
+def test_a_path_that_is_not_utf_8_is_shown_with_escapes(path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(path) + b"\xff"))
+    for each in (path, odd):
+        with quire.open(each, metrics=True) as queue:
+            queue.appender().write_bytes(b"x")
+    shown = (str(path), f"{path}\\udcff")
+    found = scraped(Collector([path, odd]))
+    assert [found["quire_up", (("queue", name),)] for name in shown] == [1, 1]
+
+    reader = InMemoryMetricReader()
+    observe([path, odd], MeterProvider([reader]).get_meter("test"))
+    data: Any = reader.get_metrics_data()
+    points = [
+        point
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+    ]
+    assert {point.attributes["queue"] for point in points} == set(shown)
+
+
 def test_opentelemetry_gets_every_number(busy: quire.JournalQueue) -> None:
     reader = InMemoryMetricReader()
     observe({"orders": busy}, MeterProvider([reader]).get_meter("test"))

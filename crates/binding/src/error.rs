@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use quire_kernel::os::interrupt;
+use quire_kernel::os::{interrupt, paths};
 use quire_kernel::{Error, warnings};
 
 use crate::repr;
@@ -102,10 +102,13 @@ const ROOM_FOR_HOLE: &str =
 const NOT_ALLOWED: &str =
     " (read_only=True needs no right to write; file_mode=0o660 lets the group write a new queue)";
 
-/// Advice for a system error.
-fn advice(error: &io::Error) -> &'static str {
+const NOT_READABLE: &str = " (this user may not read it; its owner can allow it)";
+
+/// Advice for a system error at a path.
+fn advice(error: &io::Error, path: &Path) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NO_SPACE,
+        io::ErrorKind::PermissionDenied if !paths::may_read(path) => NOT_READABLE,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => NOT_ALLOWED,
         _ => "",
     }
@@ -114,7 +117,7 @@ fn advice(error: &io::Error) -> &'static str {
 fn system_error(code: i32, what: &str, path: PathBuf, source: &io::Error) -> PyErr {
     let reason = source.to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default();
-    let text = format!("{what}: {reason}{}", advice(source));
+    let text = format!("{what}: {reason}{}", advice(source, &path));
     PyOSError::new_err((code, text, path.into_os_string()))
 }
 

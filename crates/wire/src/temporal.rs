@@ -234,7 +234,7 @@ pub fn java_duration(nanos: i128) -> String {
 
 /// Parses an ISO duration such as `P1DT2H3M4.5S` to microseconds; finer fractions are truncated.
 #[must_use]
-pub fn parse_duration(text: &str) -> Option<i64> {
+pub fn parse_duration(text: &str) -> Option<i128> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -253,8 +253,8 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 }
 
 /// Sums numbers with units, which must be in this order.
-fn sum(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
-    let mut total = 0_i64;
+fn sum(mut text: &str, units: &[(char, i128)]) -> Option<i128> {
+    let mut total = 0_i128;
     for (unit, seconds) in units {
         let Some((number, rest)) = text.split_once(*unit) else { continue };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -263,9 +263,9 @@ fn sum(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
         {
             return None;
         }
-        let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
+        let micros: i128 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
         let micros = if whole.starts_with('-') { -micros } else { micros };
-        let part = whole.parse::<i64>().ok()?.checked_mul(*seconds)?.checked_mul(1_000_000)?;
+        let part = i128::from(whole.parse::<i64>().ok()?) * *seconds * 1_000_000;
         total = total.checked_add(part)?.checked_add(micros)?;
         text = rest;
     }
@@ -291,6 +291,9 @@ mod tests {
         }
         assert_eq!(java_duration(-1), "PT-0.000000001S");
         assert_eq!(parse_duration("P1DT1S"), Some(86_401_000_000));
+        let longest = 86_400_000_000_i128 * 1_000_000_000 - 1; // of Python
+        assert_eq!(java_duration(longest * 1000), "PT23999999999H59M59.999999S");
+        assert_eq!(parse_duration("PT23999999999H59M59.999999S"), Some(longest));
         for text in ["", "P", "PT", "1S", "PT1", "PT1S1M", "PxD"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }

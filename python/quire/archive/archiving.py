@@ -25,6 +25,7 @@ from quire.archive.identity import check_identity
 from quire.archive.manifest import Archive, Topic, file_name
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError, NotAQueueError, QuireError
+from quire.formats.detection import format_of
 from quire.handles.base import Queue
 from quire.maintenance.left_out import tell_pending, tell_plain
 from quire.opening.discovery import check_local, topics_of
@@ -75,6 +76,7 @@ def archive(  # noqa: PLR0913 - by keywords
 
     Raises:
         NotAQueueError: There is no queue at *path*, and the archive holds no cycle of one.
+        ValueError: *dest* is the directory of a queue.
         ArchiveError: Another run is working on the archive.
 
     Examples:
@@ -99,6 +101,8 @@ def archive(  # noqa: PLR0913 - by keywords
     arguments.optional(arguments.instance(TimeField, "a TimeField or None"))("timed", timed)
     root = Path(given["path"]).absolute()
     kept = Archive(Path(given["dest"]))
+    if format_of(str(kept.path)) is not None:
+        raise ValueError(f"invalid dest: expected no queue's own directory, found {kept.path}")
     report = Report(kept.path)
     queues = _queues_of(root, kept)
     access = Access.of(root)

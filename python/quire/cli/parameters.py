@@ -138,7 +138,7 @@ def parse_point(value: str) -> int | datetime:
     before now as ``-15m``.
 
     Raises:
-        click.BadParameter: The value is neither.
+        click.BadParameter: The value is neither an index nor a time.
 
     """
     if _INDEX.fullmatch(value):

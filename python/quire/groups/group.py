@@ -320,10 +320,12 @@ class Group(KnownAttributes):
         step = numbering_of(self._queue).step
         if start % step:
             raise ValueError(
-                f"not the index of a message: index={start} expected=a multiple of {step}"
+                f"not the index of a message: index={start:#x} expected=a multiple of {step}"
             )
         if start > end:
-            raise ValueError(f"after the end of the queue: index={start} end={end}")
+            raise ValueError(
+                f"the index is after the end of the queue: index={start:#x} end={end:#x}"
+            )
         return start
 
     def _start_at(self, time: date | float | str, time_field: str | None) -> int:

@@ -160,8 +160,10 @@ class Membership:
         with self._lock:
             if not claim.pending & bit:
                 return False
-            is_held = self._put_off(claim, bit, delay_ms)
-        self._count("refusals")
+            # The rest of the range may be worked on for long: it says now whether it was lost.
+            is_held = self._member.extend(claim, 0) and self._put_off(claim, bit, delay_ms)
+        if is_held:
+            self._count("refusals")
         return is_held
 
     def _put_off(self, claim: Claim, bit: int, delay_ms: int) -> bool:

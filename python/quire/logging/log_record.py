@@ -248,9 +248,10 @@ def _extra(record: logging.LogRecord) -> dict[str, Any] | None:
     return {_name(name): value for name, value in found.items()} or None
 
 
-def _name(name: str) -> str:
+def _name(name: object) -> str:
     """Return a name that a message can have: of other characters, their escapes."""
-    return name if name.isascii() else name.encode("latin-1", "backslashreplace").decode("latin-1")
+    text = str(name)  # ``extra=`` takes a mapping with any keys
+    return text if text.isascii() else text.encode("latin-1", "backslashreplace").decode("latin-1")
 
 
 def _printable(text: str) -> str:

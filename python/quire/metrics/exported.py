@@ -291,6 +291,11 @@ class _Source:
         return True
 
 
+def label_of(name: str) -> str:
+    """Return a name as the value of a label, which is UTF-8: other bytes of a path as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _path_of(queue: Watched) -> str:
     """Return what a queue that was given without a name is called."""
     return queue.path if is_queue(queue) else str(Path(cast("str", queue)).absolute())

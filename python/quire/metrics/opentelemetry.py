@@ -16,6 +16,7 @@ from quire.metrics.exported import (
     ExportedLatency,
     Watch,
     Watched,
+    label_of,
 )
 
 __all__ = ["observe"]
@@ -60,7 +61,8 @@ def _name(name: str) -> str:
 def _numbers(watch: Watch, one: Exported, _: api.CallbackOptions) -> Iterable[api.Observation]:
     for queue, metrics in watch.metrics().items():
         for name, value in watch.values(one, queue, metrics).items():
-            yield api.Observation(value, {"queue": queue} | ({one.label: name} if name else {}))
+            labels = {"queue": label_of(queue)}
+            yield api.Observation(value, labels | ({one.label: label_of(name)} if name else {}))
 
 
 def _percentiles(
@@ -71,4 +73,5 @@ def _percentiles(
         for percent in (*_PERCENTS, 100):
             nanos = values.percentile(percent)
             if nanos is not None:
-                yield api.Observation(nanos / 1e9, {"queue": queue, "percent": str(percent)})
+                labels = {"queue": label_of(queue), "percent": str(percent)}
+                yield api.Observation(nanos / 1e9, labels)

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as BaseCollector
 
-from quire.metrics.exported import COUNTERS, GAUGES, LATENCIES, Watch, Watched
+from quire.metrics.exported import COUNTERS, GAUGES, LATENCIES, Watch, Watched, label_of
 from quire.metrics.snapshot import Histogram
 
 __all__ = ["Collector"]
@@ -70,7 +70,8 @@ class Collector(BaseCollector):
                 family = kind(_name(one.name, one.unit), one.help, labels=labels)
                 for queue, metrics in found.items():
                     for name, value in self._watch.values(one, queue, metrics).items():
-                        family.add_metric([queue, name][: len(labels)], value)
+                        named = [label_of(queue), label_of(name)]
+                        family.add_metric(named[: len(labels)], value)
                 yield family
         for latency in LATENCIES:
             histogram = HistogramMetricFamily(
@@ -80,11 +81,11 @@ class Collector(BaseCollector):
                 if not metrics.recorded:
                     continue
                 values = latency.values(metrics)
-                histogram.add_metric([queue], _cumulative(values), values.sum_ns / 1e9)
+                histogram.add_metric([label_of(queue)], _cumulative(values), values.sum_ns / 1e9)
             yield histogram
         up = GaugeMetricFamily("quire_up", "Whether the queue could be read.", labels=["queue"])
         for queue, is_up in self._watch.up(found).items():
-            up.add_metric([queue], is_up)
+            up.add_metric([label_of(queue)], is_up)
         yield up
 
 

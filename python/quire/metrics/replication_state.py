@@ -50,7 +50,7 @@ def replication_of(queue: AnyQueue) -> ReplicationState | None:
     Return a queue's part in a replication; None if it has none.
 
     Raises:
-        CorruptError: The file that says so is damaged.
+        CorruptError: The queue's replication file is damaged.
 
     """
     journal = journal_of(queue)

@@ -74,7 +74,7 @@ class CycleSearch:
             digest: The hash of their digests.
 
         Raises:
-            ReplicationError: That was not asked.
+            ReplicationError: The answer is to a range that was not asked for.
 
         """
         if asked != self.asked:

@@ -153,7 +153,7 @@ def parsed_address(text: str) -> tuple[str, int]:
     Return the address that a text shows.
 
     Raises:
-        ReplicationError: The text is none.
+        ReplicationError: The text is not an address.
 
     """
     host, _, port = text.rpartition(":")

@@ -89,7 +89,7 @@ class RefillSource(AnySource[SourceSession]):
 
         Raises:
             ReplicationError: The queue is no replica.
-            AppendLockedError: A sink keeps it.
+            AppendLockedError: A sink keeps the queue.
 
         """
         _check_replica(self._path)

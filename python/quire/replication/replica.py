@@ -66,7 +66,7 @@ class Replica:
         Raises:
             ReplicationError: The copy is that of another queue, has messages of its own, or is laid
                 out differently, or the source is of an older epoch.
-            AppendLockedError: Another sink keeps it.
+            AppendLockedError: Another sink keeps the copy.
 
         """
         found = _standing_of(facts)

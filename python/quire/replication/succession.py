@@ -54,7 +54,7 @@ class ClosedQueue:
         original: The source's queue.
 
     Raises:
-        AppendLockedError: Another process has closed it.
+        AppendLockedError: Another process has closed the queue to appends.
 
     """
 
@@ -80,7 +80,7 @@ class ClosedQueue:
 
         Raises:
             OSError: The file cannot say again that this is the source: the queue stays closed.
-            ReplicationError: Another process has promoted it.
+            ReplicationError: Another process has promoted the queue.
             AppendLockedError: The append lock was taken away.
 
         """
@@ -213,7 +213,7 @@ class Succession:
         Open the queue again.
 
         Raises:
-            HandoverError: That is not possible.
+            HandoverError: The queue cannot be opened again.
 
         """
         opening = in_thread(closed.open_again if self._may_undo else closed.close)

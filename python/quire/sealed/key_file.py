@@ -107,7 +107,7 @@ def read(folder: SafeFolder) -> KeyFile:
     Return the wrapped keys of a queue.
 
     Raises:
-        EncryptionError: The file is not what it has to be.
+        EncryptionError: The file does not hold wrapped keys.
 
     """
     file = folder.path / KEYS
@@ -127,7 +127,7 @@ def parse(content: bytes, file: Path) -> KeyFile:
         file: Where it is, or is to be, for errors.
 
     Raises:
-        EncryptionError: The content is not what it has to be.
+        EncryptionError: The content does not hold wrapped keys.
 
     """
     try:
@@ -189,7 +189,7 @@ def check_letters(source: str | os.PathLike[str], path: str | os.PathLike[str]) 
         path: The queue for them, which is opened without a key.
 
     Raises:
-        EncryptionError: Either is encrypted.
+        EncryptionError: The source, or the queue at *path*, is encrypted.
 
     """
     if is_encrypted(source) or is_encrypted(path):

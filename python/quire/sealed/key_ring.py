@@ -105,7 +105,7 @@ class KeyRing:
         Take keys from an environment variable: one in hexadecimal or in base64, or a key ring.
 
         Raises:
-            EncryptionError: The variable is not set, or holds neither.
+            EncryptionError: The variable is not set, or holds neither a key nor a key ring.
 
         """
         content = os.environb.get(os.fsencode(arguments.text("variable", variable)))
@@ -123,7 +123,7 @@ class KeyRing:
         It prints one key, as it is, in hexadecimal or in base64, or a key ring.
 
         Raises:
-            EncryptionError: The command failed, or printed neither.
+            EncryptionError: The command failed, or printed neither a key nor a key ring.
 
         """
         program, *_ = words = _words(command)

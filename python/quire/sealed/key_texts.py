@@ -84,7 +84,7 @@ def parse_keys(content: bytes, where: str, name: str) -> KeyText:
         name: What a key is called that is in it alone.
 
     Raises:
-        EncryptionError: The text is neither.
+        EncryptionError: The text is neither a key nor a key ring.
 
     """
     key = _decoded(content)

@@ -72,7 +72,7 @@ def parse_checkpoint(content: bytes, file: str) -> Checkpoint:
     Return the checkpoint that was kept elsewhere.
 
     Raises:
-        SealError: The file does not hold one.
+        SealError: The file does not hold a checkpoint.
 
     """
     body, _, signature = content[:_LONGEST_HEAD].rstrip(b"\n").partition(b" ")

@@ -416,7 +416,7 @@ class Session:
         Take the client for the one that a token says: what it does is noted again.
 
         Raises:
-            RefusedError: That one has too many connections.
+            RefusedError: The client of the token has too many connections.
 
         """
         before, known = name_of(self), self.token
@@ -453,7 +453,7 @@ class Session:
         Check that the client has one of these rights to a queue.
 
         Raises:
-            RefusedError: The client's token has none of them.
+            RefusedError: The client's token has none of the rights.
 
         """
         token = self.token

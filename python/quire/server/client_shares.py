@@ -98,7 +98,7 @@ class ClientShares:
         Check that a client may have one more.
 
         Raises:
-            RefusedError: There are too many.
+            RefusedError: The client, or all clients together, hold too many.
 
         """
         if self._counts.total() >= self._most or self._counts[name] >= self._most_of_one:
@@ -109,7 +109,7 @@ class ClientShares:
         Count one more of a client.
 
         Raises:
-            RefusedError: There are too many.
+            RefusedError: The client, or all clients together, hold too many.
 
         """
         with self._lock:
@@ -127,7 +127,7 @@ class ClientShares:
         Count one as that of another client.
 
         Raises:
-            RefusedError: The other one has too many.
+            RefusedError: The other client holds too many.
 
         """
         if name == new:
@@ -144,7 +144,7 @@ class ClientShares:
         Count one more of a client, for a while.
 
         Raises:
-            RefusedError: There are too many.
+            RefusedError: The client, or all clients together, hold too many.
 
         """
         self.take(name)

@@ -337,7 +337,7 @@ class Hub:
         Count a session of a new connection.
 
         Raises:
-            RefusedError: There are too many.
+            RefusedError: There are too many connections.
 
         """
         self.context.shares.take(name_of(session))

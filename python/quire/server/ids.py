@@ -37,7 +37,7 @@ def messages_of(texts: Iterable[bytes]) -> Iterator[int]:
     Yield the indexes of those ids that are one of a message.
 
     Raises:
-        RefusedError: A text is no id.
+        RefusedError: A text is not the id of an entry.
 
     """
     for index, is_exact in map(_parts, texts):

@@ -91,7 +91,7 @@ class Peers:
         Check that this server serves a queue.
 
         Raises:
-            MovedError: A peer does.
+            MovedError: A peer serves the queue.
 
         """
         peer = self.of(topic)
@@ -125,7 +125,7 @@ class Peers:
             own: The addresses that this server is to listen on, also as names; port 0 is none yet.
 
         Raises:
-            OptionsError: A peer is.
+            OptionsError: A peer has an address of this server.
 
         """
         listening = [(host, port) for name, port in own for host in _hosts_of((name, port))]

@@ -78,7 +78,7 @@ class Queues:
         Return a queue by its name, checked before; None: there is none.
 
         Raises:
-            MovedError: A peer serves it.
+            MovedError: A peer serves the queue.
             RefusedError: The queue cannot be opened.
 
         """
@@ -220,7 +220,7 @@ class Queues:
         Close the queue that was not used for longest.
 
         Raises:
-            RefusedError: All are in use.
+            RefusedError: All open queues are in use.
 
         """
         for topic in [name for name, it in self._open.items() if it.queue.closed]:

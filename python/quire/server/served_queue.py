@@ -175,7 +175,7 @@ class ServedQueue:
 
         Raises:
             ReplicationError: The queue is not replicated.
-            UnsupportedError: Queues of the format cannot be.
+            UnsupportedError: Queues of the format cannot be replicated.
 
         """
         history = self._journal_appender()._check_wait(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -195,7 +195,7 @@ class ServedQueue:
         Return the replicas, with what each has acknowledged.
 
         Raises:
-            UnsupportedError: Queues of the format have none.
+            UnsupportedError: Queues of the format have no replicas.
 
         """
         if self.journal is None:

@@ -366,7 +366,7 @@ class StreamGroups:
         Have a group go on at an index, None for the end.
 
         Raises:
-            RefusedError: Messages of it are pending.
+            RefusedError: Messages of the group are pending.
 
         """
         found = self.of(queue, name)
@@ -426,7 +426,7 @@ def check_group(name: str) -> None:
     Check that a group can have a name.
 
     Raises:
-        RefusedError: No group can have the name.
+        RefusedError: The name is not valid for a group.
 
     """
     if not is_group_name(name):

@@ -42,7 +42,7 @@ def check_seal(found: dict[str, Any], place: str, cipher: Cipher) -> None:
 
     Raises:
         EncryptionError: The data key that the seal was made with cannot be opened.
-        ValueError: The seal is missing, or is another's.
+        ValueError: The seal is missing, or was not made for these values.
 
     """
     values = {name: value for name, value in found.items() if name != _SEAL}
@@ -67,7 +67,7 @@ def shown(value: str, cipher: Cipher) -> str:
     Return the text of a hidden value.
 
     Raises:
-        ValueError: The value is another's.
+        ValueError: The value was not hidden with a key of the queue.
 
     """
     try:

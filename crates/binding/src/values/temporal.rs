@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -199,5 +200,8 @@ pub fn duration_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// The duration in Java's text; None if it is invalid.
 pub fn duration<'py>(py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(micros) = temporal::parse_duration(text) else { return Ok(None) };
-    classes::timedelta(py)?.call1((0, 0, micros)).map(Some)
+    match classes::timedelta(py)?.call1((0, 0, micros)) {
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => Ok(None),
+        found => found.map(Some),
+    }
 }

@@ -1,8 +1,17 @@
-//! Arguments that cannot be paths.
+//! Paths: what cannot be one, and what may be read.
 
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
 use crate::{Error, Result};
+
+/// Whether the system lets this process read what is at `path`, or nothing is there.
+#[must_use]
+pub fn may_read(path: &Path) -> bool {
+    accessat(CWD, path, rustix::fs::Access::READ_OK, AtFlags::EACCESS) != Err(Errno::ACCESS)
+}
 
 /// Rejects a URL: as a path, it would name a directory `scheme:`.
 pub fn check_local(path: &Path) -> Result<()> {

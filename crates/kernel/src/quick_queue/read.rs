@@ -147,7 +147,7 @@ impl Tailer {
     pub fn move_to_index(&self, may_wait: &Detached, index: u64) -> Result<bool> {
         if !index.is_multiple_of(ENTRY) {
             return Err(Error::Invalid(format!(
-                "not the index of a message: index={index} expected=a multiple of {ENTRY}"
+                "not the index of a message: index={index:#x} expected=a multiple of {ENTRY}"
             )));
         }
         let end = self.queue.end()?;

@@ -12,7 +12,7 @@ import click
 from quire.cli.exit_codes import print_error
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import Row, print_rows
-from quire.cli.parameters import PATH
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def archive(
     field, unit = more.pop("timestamp_field"), more.pop("timestamp_unit")
     more["timed"] = None if field is None else TimeField(field, unit)
     more["schema"] = _schema(more["schema"])
-    with Progress() as progress:
+    with Progress() as progress, value_errors_as_usage():
         report = run(path, dest, progress=progress.show, **more)
     if style == "text":
         click.echo(_summary(report))

@@ -15,7 +15,12 @@ from quire.cli.shared_options import row_format_option
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--samples", type=click.IntRange(8), default=10_000, help="Most messages to use.")
+@click.option(
+    "--samples",
+    type=click.IntRange(8, 10_000_000),
+    default=10_000,
+    help="Most messages to use.",
+)
 @click.option("--size", type=click.IntRange(256, 1 << 20), default=1 << 15, help="Most bytes.")
 @row_format_option()
 def compress_dictionary(path: Path, *, samples: int, size: int, style: str) -> None:
@@ -30,7 +35,12 @@ def compress_dictionary(path: Path, *, samples: int, size: int, style: str) -> N
       quire compress-dictionary orders
       quire compress-dictionary orders --samples 1000 --size 8192
     """  # noqa: D301 - click reads the backspace
-    made = quire.maintenance.compress_dictionary(path, samples=samples, size=size)
+    try:
+        made = quire.maintenance.compress_dictionary(path, samples=samples, size=size)
+    except ValueError as error:  # the messages are too few, or too different
+        if isinstance(error, quire.QuireError):
+            raise
+        raise click.ClickException(str(error)) from error
     number = f"{made.number:07x}"
     if style != "text":
         print_report(style, {"number": number, "size": made.size, "samples": made.samples})

@@ -47,7 +47,7 @@ class AnySession(Protocol):
         Take bytes that the peer sent.
 
         Raises:
-            QuireError: What the peer sent cannot be. What is outgoing then is sent before the
+            QuireError: The peer broke the protocol. What is outgoing then is sent before the
                 connection is closed.
 
         """

@@ -78,7 +78,7 @@ class Connection:
 
         Raises:
             PeerLostError: The peer has no certificate that is trusted, or the connection failed.
-            PeerSilentError: The peer did not do so in time.
+            PeerSilentError: The peer did not show a certificate in time.
 
         """
         self._securing = asyncio.current_task()

@@ -79,7 +79,7 @@ class Connector:
 
         Raises:
             PeerLostError: This many connections in a row failed.
-            PeerSilentError: The same, and the peer did not answer the last.
+            PeerSilentError: This many connections failed, and the last one was not answered.
 
         """
         while True:

@@ -98,7 +98,7 @@ class OwnThread:
         Raises:
             PeerLostError: The connection was lost.
             PeerSilentError: The peer took nothing for too long, or was silent.
-            QuireError: What the peer sent cannot be.
+            QuireError: The peer broke the protocol.
 
         """
         loop = asyncio.get_running_loop()

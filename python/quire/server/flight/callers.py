@@ -139,7 +139,7 @@ class Callers(flight.ServerMiddlewareFactory):
 
         Raises:
             FlightUnauthenticatedError: The token has expired, or was revoked.
-            FlightUnauthorizedError: The token does not allow it.
+            FlightUnauthorizedError: The token does not allow this use of the queue.
 
         """
         self.check_still(caller)
@@ -189,7 +189,7 @@ class Callers(flight.ServerMiddlewareFactory):
         Count a stream of a client as long as it lasts.
 
         Raises:
-            RefusedError: There are too many.
+            RefusedError: There are too many streams.
 
         """
         return self._streams.holding(name_of(caller))

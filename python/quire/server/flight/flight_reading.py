@@ -28,7 +28,7 @@ def columns_of(wanted: Wanted) -> pa.Schema:
     Return the columns of the batches.
 
     Raises:
-        RefusedError: A column is wanted that is not among them.
+        RefusedError: A wanted column is not among those of the messages.
 
     """
     every = _every_column(wanted)

@@ -247,7 +247,7 @@ def matcher(asked: Asked) -> Callable[[int, bytes], bool]:
     Return whether a message is searched for, as a function of its index and bytes.
 
     Raises:
-        RefusedError: The regular expression is not one.
+        RefusedError: The text is not a regular expression.
 
     """
     pattern = None if not asked.regex else _pattern(asked.regex, asked.view)

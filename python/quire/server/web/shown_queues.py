@@ -141,7 +141,7 @@ class ShownQueues:
         Return the queue that a request names.
 
         Raises:
-            HTTPException: The visitor may not use it so.
+            HTTPException: The visitor may not use the queue in this way.
             RefusedError: There is no such queue, or it cannot be opened.
 
         """
@@ -153,7 +153,7 @@ class ShownQueues:
         Return a queue by its name, checked before.
 
         Raises:
-            HTTPException: The visitor may not use it so.
+            HTTPException: The visitor may not use the queue in this way.
             RefusedError: There is no such queue, or it cannot be opened.
 
         """

@@ -18,7 +18,7 @@ def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
         progress: Of a query, as ``query.lastProgress``; None before the first batch.
 
     Raises:
-        UnsupportedError: PySpark 4.1 does not say it.
+        UnsupportedError: PySpark 4.1 does not report the latest offsets.
 
     Examples:
         >>> import quire.spark

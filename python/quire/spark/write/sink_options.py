@@ -119,7 +119,7 @@ def check_names(options: Mapping[str, str]) -> None:
     Do nothing if all names of a sink's options are known.
 
     Raises:
-        OptionsError: Some are unknown; the error lists them.
+        OptionsError: Options are unknown; the error lists their names.
 
     """
     problems: list[str] = []
