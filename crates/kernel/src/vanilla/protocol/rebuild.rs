@@ -3,8 +3,9 @@
 //! Entries that point to a record keep their places. Records without an entry, due to a lost page
 //! of the index or a writer that died before its last entry, fill the free places, thread by
 //! thread: files do not record in which order threads wrote. Remaining free places are closed up, as
-//! Java's readers do not get over them. The old files stay beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced
-//! atomically: an interrupted rebuild is completed by another one.
+//! Java's readers do not get over them. The old files stay beside the new ones as
+//! `.before-rebuild-index-{n}`. Each file is replaced atomically: an interrupted rebuild is
+//! completed by another one.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
