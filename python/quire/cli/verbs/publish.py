@@ -170,7 +170,7 @@ def _failures(output: Output) -> Generator[None]:
 @click.option(
     "--framing",
     type=click.Choice([*FRAMINGS]),
-    help="Where messages of --tcp and --stdout begin.  [default: lines]",
+    help="How messages of --tcp and --stdout are delimited.  [default: lines]",
 )
 @click.option(
     "--from", "start", type=parse_point, metavar="POINT", help="Start at this index or time."
@@ -206,13 +206,13 @@ def publish(
     Send the messages of a queue over UDP, TCP or WebSocket, or to stdout.
 
     Each message's bytes are sent as quire record takes them: as a datagram, as a WebSocket message,
-    as a line, or with --framing length after four bytes, big-endian, that say how long it is. A
-    message that does not fit, because it is too long for a datagram, holds a line end, or is no
-    text where --text asks for it, is an error that names its index. A receiver over TCP or
-    WebSocket that is slow holds the verb back; nothing is dropped.
+    as a line, or with --framing length after four big-endian bytes that hold its length. A message
+    that cannot be sent, because it is too long for a datagram, contains a line end, or with --text
+    is not text, is an error that names its index. A slow receiver over TCP or WebSocket slows the
+    sender down; nothing is dropped.
 
-    A POINT, --time-field and the original pace are as for replay. SIGINT (Ctrl-C) and SIGTERM end
-    it; the last index that was handed to the system is shown on stderr.
+    For POINT, --time-field and the original pace, see replay. SIGINT (Ctrl-C) and SIGTERM end it;
+    stderr shows the last index that was passed to the system.
 
     \b
     Examples:
