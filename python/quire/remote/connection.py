@@ -59,7 +59,7 @@ class Server:
 
     def leads_to(self, host: str) -> bool:
         """
-        Return whether the server may send the client, with its token, to another address.
+        Return whether the server may redirect the client, with its token, to another address.
 
         That is the same machine, or one whose certificate an authority of the user's has signed.
         """
@@ -310,7 +310,7 @@ class Connection:
         Connect unless there is a connection; try again while there is time.
 
         Raises:
-            ServerLostError: There was no connection in time.
+            ServerLostError: No connection was made in time.
 
         """
         if self.is_connected:
@@ -354,12 +354,12 @@ class Connection:
         """
         Ask until there is an answer: what may be asked twice, and may take *more_s* longer.
 
-        Until it has answered once, the server may send the client to another one.
+        Until it has answered once, the server may redirect the client to another one.
 
         Raises:
             ServerLostError: The server was not reached in time.
             ServerSilentError: The server did not answer in time.
-            MovedError: Another server has the queue, to which the client is not to be sent.
+            MovedError: Another server has the queue, and the client may not be redirected to it.
 
         """
         with self.lock:

@@ -347,7 +347,7 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
     Open a remote queue with the keywords of :func:`quire.open`.
 
     Raises:
-        UnsupportedError: An option is for queues of this machine.
+        UnsupportedError: An option is only for local queues.
         RollCycleMismatchError: The queue holds data of another roll cycle.
 
     """

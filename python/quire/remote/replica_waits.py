@@ -103,7 +103,7 @@ def replicas_word(wait: object) -> str:
     Return how many replicas to wait for, as the server takes it.
 
     Raises:
-        ValueError: The text is another one, or the number is below 1.
+        ValueError: *wait* is text other than ``any`` and ``all``, or a number below 1.
         TypeError: *wait* is neither text nor a number.
 
     """

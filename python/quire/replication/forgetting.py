@@ -18,19 +18,19 @@ _ANSWER_S: Final = 30.0
 
 def forget(path: str | PathLike[str], name: str) -> None:
     """
-    Take a replica out of the in-sync set of a source: nothing waits for it any more.
+    Take a replica out of the in-sync set of a source: appends no longer wait for it.
 
-    It may be promoted only at the loss of what it has not acknowledged. If it connects again and
-    catches up, it is a member again. The set of a :class:`Node` stands in etcd, where the node that
-    is the source takes it out first: until then it might be promoted.
+    If it is promoted, messages that it has not acknowledged are lost. If it connects again and
+    catches up, it is a member again. The set of a :class:`Node` is also in etcd, where the node
+    that is the source removes it first: until then it might be promoted.
 
     Args:
         path: The directory of the source's queue, which may be in use.
-        name: The replica's.
+        name: The name of the replica.
 
     Raises:
-        ReplicationError: The in-sync set has no member of this name, or it stands in etcd, and no
-            node that is the source runs here, or etcd does not answer.
+        ReplicationError: The in-sync set has no member of this name; or it is in etcd, and the node
+            that is the source does not run here, or etcd does not answer.
 
     Examples:
         >>> import asyncio
@@ -63,5 +63,5 @@ def forget(path: str | PathLike[str], name: str) -> None:
 
 
 def take_request(folder: SafeFolder) -> Mapping[str, Any] | None:
-    """Return what a node that is the source is asked to forget, once."""
+    """Return the replica that a node that is the source is asked to forget, once."""
     return MAILBOX.take(folder, lambda asked: isinstance(asked["name"], str))

@@ -1,4 +1,4 @@
-"""The source of a node: it hands over in etcd, which lets no other node take its place."""
+"""The source of a node: it hands over in etcd, so that no other node takes its place."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NodeSource(Source):
         port: The port.
         tls: The certificates.
         insecure: Listen beyond this machine without them.
-        compress: Compress what is sent to sinks that take that.
+        compress: Compress what is sent to sinks that support it.
 
     """
 
@@ -153,7 +153,7 @@ def parsed_address(text: str) -> tuple[str, int]:
     Return the address that a text shows.
 
     Raises:
-        ReplicationError: The text is none.
+        ReplicationError: The text is not an address.
 
     """
     host, _, port = text.rpartition(":")

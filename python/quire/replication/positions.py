@@ -1,4 +1,4 @@
-"""Where the readers of a queue are: what a source says of them, and how a sink keeps it."""
+"""The positions of a queue's readers: what a source sends, and how a sink keeps it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class KeptPositions:
         Keep what a source has said: may take long.
 
         Raises:
-            ReplicationError: The source sent what is no position of a reader.
+            ReplicationError: The source sent something that is not the position of a reader.
 
         """
         states = dict(self._waiting)
@@ -228,7 +228,7 @@ class KeptPositions:
 
 
 def take_groups(queue: JournalQueue) -> None:
-    """Have nobody read with the groups of a queue that is a replica from now on."""
+    """Close the groups of a queue that is a replica from now on."""
     for file in side_files(queue.path):
         if not group_is_kept(file):
             group_take(file, file_mode=_mode_of(queue, file))
@@ -247,7 +247,7 @@ def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
     Have everybody read with the groups of a replica that is promoted.
 
     Args:
-        queue: It, while nobody appends.
+        queue: The replica, while appends are refused.
         is_exact: Whether the source had closed its groups before it said where they are: else what
             the replica has may have been delivered meanwhile.
 
@@ -273,7 +273,7 @@ def _mode_of(queue: JournalQueue, file: Path) -> int:
 
 
 def has_kept_groups(queue: JournalQueue) -> bool:
-    """Whether nobody can read with some groups of a queue, as its source's groups in a replica."""
+    """Return whether some groups of a queue are closed, as its source's groups in a replica."""
     return bool(_kept(queue.path))
 
 

@@ -1,4 +1,4 @@
-"""Making a source of a replica."""
+"""Promoting a replica: it becomes the source."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _POLL_S: Final = 0.05
 
 def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     """
-    Make a source of a replica: everybody may append to it from then on.
+    Make a replica the source: from then on it accepts appends.
 
-    A sink that keeps it ends first. A new epoch begins: the sinks of this queue refuse the old
-    source, which has to become a sink.
+    A sink that is running for it ends first. A new epoch begins: the sinks of this queue refuse the
+    old source, which has to become a sink.
 
     Args:
         path: The replica's directory.
-        timeout_s: How long a sink may take to end.
+        timeout_s: How long the sink may take to end.
 
     Returns:
         The number of the epoch that begins.
 
     Raises:
-        ReplicationError: The queue is no replica, or it is one no more.
-        AppendLockedError: Its sink did not end in time.
+        ReplicationError: The queue is not a replica, or no longer one.
+        AppendLockedError: The replica's sink did not end in time.
         WriterInUseError: A source of the queue runs.
 
     Examples:

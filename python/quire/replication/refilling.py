@@ -1,4 +1,4 @@
-"""Giving a source that lost its disk its messages back, from a replica."""
+"""Restoring a source that lost its disk from a replica."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class RefillSource(AnySource[SourceSession]):
     """
     Sends the messages of a replica to the source that lost them, and makes it the source again.
 
-    The replica stays one, and nobody appends to it; no sink keeps it meanwhile. What connects is a
-    :class:`Sink` with ``refills=True``. Once it has all, it begins the next epoch.
+    The replica stays a replica and refuses appends; no sink may run for it meanwhile. The lost
+    source connects as a :class:`Sink` with ``refills=True``. Once it has all messages, it begins
+    the next epoch.
 
     Args:
         path: The replica's directory.
@@ -104,7 +105,7 @@ class RefillSource(AnySource[SourceSession]):
 
     async def close(self) -> None:
         """
-        Stop listening, and let go of the replica; leaving the ``async with`` block does it too.
+        Stop listening, and close the replica; leaving the ``async with`` block does it too.
 
             await giver.close()
         """
@@ -121,14 +122,14 @@ class RefillSource(AnySource[SourceSession]):
 
     async def refilled(self) -> Successor:
         """
-        Wait until a source has taken all messages and has begun its epoch; return which.
+        Wait until a source has all messages and has begun its epoch; return the epoch.
 
             async with RefillSource("copy", host="10.0.0.2", port=7003, tls=tls) as giver:
                 await giver.refilled()
 
         Raises:
             HandoverError: The source did not say that it has taken over.
-            ClosedError: This was closed.
+            ClosedError: The :class:`RefillSource` was closed.
 
         """
         while True:

@@ -43,7 +43,7 @@ class Replica:
     Args:
         path: Its directory, which is created with the first connection if it does not exist.
         options: Those of :func:`quire.open`, without the ones that the source decides.
-        refills: It is the queue of a source, which takes what it lost from a replica.
+        refills: Whether it is the queue of a source that takes its lost messages from a replica.
 
     """
 
@@ -156,7 +156,7 @@ class Replica:
 
     @property
     def end(self) -> Place | None:
-        """Where it ends; None if it is empty."""
+        """Where the replica ends; None if it is empty."""
         end = self._joined().end
         return None if end is None else Place(*end)
 
@@ -167,7 +167,7 @@ class Replica:
         return None
 
     def older_digests(self) -> CycleDigests:
-        """Return the digests of its cycles."""
+        """Return the digests of the replica's cycles."""
         queue = self._queue
         if queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -197,7 +197,7 @@ class Replica:
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def promote(self, epoch: int) -> None:
-        """Make it the source of a new epoch, and close it: everybody may append."""
+        """Make it the source of a new epoch, and close it: appends are accepted."""
         writer, own, queue = self._joined(), self.standing, self._queue
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -251,7 +251,7 @@ class Replica:
             raise ReplicationError(f"{text}: path={self.path} {name=} reason={error}") from None
 
     def sync(self) -> None:
-        """Return when what was applied is on the medium."""
+        """Wait until all applied messages are on the medium."""
         self._joined().sync()
 
     @property
@@ -289,7 +289,7 @@ class Replica:
         return aside.put_aside(self.path, index, self._options)
 
     def close(self) -> None:
-        """Close it. Nobody can append until the next sink runs, or it is promoted."""
+        """Close it. Appends are refused until the next sink runs, or it is promoted."""
         writer, queue = self._writer, self._queue
         self._writer = self._queue = self._digests = self._positions = None
         if writer is not None:

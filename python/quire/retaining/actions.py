@@ -1,5 +1,5 @@
 """
-What is done with a cycle before it leaves its queue.
+Saving a cycle before it is removed from its queue.
 
 Each action ends with a complete, synced copy under its name before the file in the queue is
 removed; a file that is moved within a file system is renamed instead. Killed before that, the copy

@@ -1,4 +1,4 @@
-"""Where each process that works on a queue takes its key from: what is sent along has no key."""
+"""Where each process that works on a queue takes its key from; the key itself is never sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeySource:
         Return the key that the place has here; None if no place is known.
 
         Raises:
-            EncryptionError: The place has no key here.
+            EncryptionError: The file or variable holds no key on this machine.
             OSError: The file cannot be read.
 
         """
@@ -46,7 +46,7 @@ class KeySource:
         Return the options to open a queue with: its key, if it is encrypted and the place is known.
 
         Raises:
-            EncryptionError: The place has no key here.
+            EncryptionError: The file or variable holds no key on this machine.
             OSError: The file cannot be read.
 
         """

@@ -37,7 +37,7 @@ class KeyText:
 
     Attributes:
         keys: 32 bytes for each name.
-        current: The name of the key to encrypt by.
+        current: The name of the key to encrypt with.
         expires: When that key begins no cycle any more; None: the text does not say.
 
     """
@@ -84,7 +84,7 @@ def parse_keys(content: bytes, where: str, name: str) -> KeyText:
         name: What a key is called that is in it alone.
 
     Raises:
-        EncryptionError: The text is neither.
+        EncryptionError: The text is neither a key nor a key ring.
 
     """
     key = _decoded(content)

@@ -116,7 +116,7 @@ class AnySource(ABC, Generic[_S]):
 
         Raises:
             OldEpochError: A sink has seen a later epoch: another replica was promoted. The queue
-                takes no more appends.
+                refuses appends.
             TableLostError: The queue's directory was renamed, removed or replaced.
             ClosedError: The source was closed.
 

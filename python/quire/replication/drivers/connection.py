@@ -60,7 +60,7 @@ class Connection:
         Connect to a peer that listens.
 
         Raises:
-            PeerLostError: Nobody listens there, or the peer was refused.
+            PeerLostError: No process listens at the address, or the peer was refused.
             PeerSilentError: The peer does not answer.
 
         """
@@ -78,7 +78,7 @@ class Connection:
 
         Raises:
             PeerLostError: The peer has no certificate that is trusted, or the connection failed.
-            PeerSilentError: The peer did not do so in time.
+            PeerSilentError: The peer did not show its certificate in time.
 
         """
         self._securing = asyncio.current_task()

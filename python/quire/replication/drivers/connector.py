@@ -28,7 +28,7 @@ class Connector:
         tls: How the connection is encrypted.
         timeout_s: How long the peer may take to answer.
         reconnect_s: How long to wait before connecting again; longer where that brings nothing.
-        attempts: Give up after this many connections in a row that brought nothing; None: never.
+        attempts: Give up after this many consecutive connections without progress; None: never.
         before: Called before connecting again: whether to; may raise what ends it all.
 
     """
