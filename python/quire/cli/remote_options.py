@@ -120,5 +120,5 @@ def _tls(given: Mapping[str, Any]) -> Tls:
     try:
         context.load_cert_chain(certificate)
     except (OSError, SSLError) as error:
-        raise click.UsageError(f"no certificate with its key: {certificate}: {error}") from None
+        raise click.UsageError(f"not a certificate with its key: {certificate}: {error}") from None
     return context

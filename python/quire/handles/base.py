@@ -1,4 +1,4 @@
-"""What the handles of every format have: those of queues, of appenders and of tailers."""
+"""The base classes of queues, appenders and tailers of every format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Handle(AsyncClosing, KnownAttributes, ABC):
     @property
     @abstractmethod
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the handle was closed."""
 
     @abstractmethod
     def close(self) -> None:
@@ -97,7 +97,7 @@ class Queue(_Handle, PickledByPath, DataFrameMethods, GroupMethods):
     @property
     @abstractmethod
     def read_only(self) -> bool:
-        """Whether it was opened read-only."""
+        """Whether the queue was opened read-only."""
 
     @property
     @abstractmethod

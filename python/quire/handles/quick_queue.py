@@ -25,7 +25,7 @@ _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
-_NO_WAIT = "an append waits for nobody"
+_NO_WAIT = "appends never wait"
 _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "

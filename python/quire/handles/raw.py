@@ -1,4 +1,4 @@
-"""What the handles of formats share whose messages are raw bytes."""
+"""Handles of formats whose messages are raw bytes."""
 
 from __future__ import annotations
 

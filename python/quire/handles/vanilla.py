@@ -18,8 +18,8 @@ from quire.opening.resolving import Opener, keywords
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
-_NO_WAIT = "an append waits for nobody"
-_NO_TAILER_NAMES = "remove its file, .tailer-*, while nobody reads with it"
+_NO_WAIT = "appends never wait"
+_NO_TAILER_NAMES = "remove its file, .tailer-*, while no tailer uses it"
 _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "

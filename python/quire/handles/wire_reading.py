@@ -1,4 +1,4 @@
-"""What tailers share whose messages are BinaryWire: objects, maps, and columns of fields."""
+"""Tailers of BinaryWire messages: objects, maps, and columns of fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What appenders share that write columns as messages of BinaryWire."""
+"""Appenders that write columns as messages of BinaryWire."""
 
 from __future__ import annotations
 

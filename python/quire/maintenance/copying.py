@@ -298,7 +298,7 @@ class _Copy(CopyRun):
                 end = copy.end_of_cycle(file.cycle)
                 if end is None or end[1] != file.messages:
                     raise CorruptError(
-                        "the source changed otherwise than by appends while it was copied:"
+                        "the source changed other than by appends while it was copied:"
                         f" file={self._source / file.name}"
                     )
                 if copy._messages_before(file.cycle, 0) is None:  # noqa: SLF001

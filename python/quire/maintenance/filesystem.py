@@ -1,4 +1,4 @@
-"""Whether a file system keeps what queues rely on, tried with two processes of this host."""
+"""Tests whether a file system keeps what queues rely on, with two processes of this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, and what a repair did."""
+"""The findings of a check, and the actions of a repair."""
 
 from __future__ import annotations
 

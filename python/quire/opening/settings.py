@@ -221,7 +221,7 @@ def _content(path: str, *, must_exist: bool) -> bytes | None:
     with file:
         problem = _why_not_trusted(os.fstat(file.fileno()))
         if problem is None and not must_exist and detection.may_hold_queues(os.path.dirname(path)):  # noqa: PTH120
-            problem = f"it lies where queues are: name it by {FILE_VARIABLE} if it is yours:"
+            problem = f"it is in a directory of queues: name it by {FILE_VARIABLE} if it is yours:"
         if problem:
             if must_exist:
                 raise SettingError(f"{problem} path={path}")

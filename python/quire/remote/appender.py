@@ -87,7 +87,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the appender was closed."""
         return self._connection.closed
 
     def close(self) -> None:

@@ -78,12 +78,12 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the queue was closed."""
         return self._link.closed
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened read-only, or the server only reads it."""
+        """Whether the queue was opened read-only, or the server only reads it."""
         return self._read_only or not self._facts["writable"]
 
     @property

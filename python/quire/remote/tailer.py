@@ -37,7 +37,7 @@ _MANY: Final = 4096
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _BLOCK_MS: Final = 20_000
-"""How long the server waits at most before it says that there is nothing."""
+"""The longest time that the server waits before it answers that there is no message."""
 
 
 class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
@@ -107,7 +107,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the tailer was closed."""
         return self._connection.closed
 
     @property

@@ -51,7 +51,7 @@ def forget(path: str | PathLike[str], name: str) -> None:
 
     """
     if standing.read(path) is None:
-        raise NotAQueueError(f"no queue that is replicated: path={fspath(path)}")
+        raise NotAQueueError(f"not a replicated queue: path={fspath(path)}")
     states = ReplicaStates.open_existing(path)
     if states is not None and states.lease_end:
         MAILBOX.ask(path, {"name": name}, to=name, waits_s=_ANSWER_S)

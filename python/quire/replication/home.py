@@ -1,4 +1,4 @@
-"""What a node has on its disk: the queue, its standing, and the file of its lease."""
+"""The files of a node: the queue, its standing, and its lease."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class Node:
             if queues:
                 found = queues[0]
             else:
-                self._note("no queue is here, and none has a source: waiting")
+                self._note("there is no queue here, and no queue has a source: waiting")
                 await asyncio.sleep(_AGAIN_S)
         self._candidate.queue = found
 
@@ -190,7 +190,7 @@ class Node:
                     raise
                 self._note(str(error))
             except RegisterError as error:
-                self._note(f"{error} (it goes on until its lease ends)")
+                self._note(f"{error} (it continues until its lease ends)")
                 self._look_at_end()
 
     async def _elect(self) -> None:
@@ -435,7 +435,7 @@ class Node:
             await asyncio.sleep(_AGAIN_S)
 
     async def _watch_home(self) -> None:
-        """Have the file of the lease be there before everybody may append."""
+        """Create the file of the lease before appends are accepted."""
         while not await asyncio.to_thread(self._home.prepare):  # noqa: ASYNC110 - a file
             await asyncio.sleep(_POLL_S)
 

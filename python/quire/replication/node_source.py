@@ -89,7 +89,7 @@ class NodeSource(Source):
         self._office = office
 
     def _new_in_sync_set(self) -> InSyncSet:
-        """Return a set that nobody joins but by way of etcd: only then may a node be promoted."""
+        """Return a set that sinks join only through etcd: only then may a node be promoted."""
         return InSyncSet(self._original.queue, self.epoch, None, joins=False)
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:

@@ -138,7 +138,7 @@ class Original:
         Return what reads the batches after a place.
 
         Raises:
-            ReplicationError: There is no such place.
+            ReplicationError: The queue has no such place.
 
         """
         return Reader(self.queue.tailer(on_missing="raise"), place)
@@ -167,7 +167,7 @@ class Reader:
         return Place(*self._batches.end)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.tailer.close()
 
 
@@ -182,7 +182,7 @@ def _source_standing(queue: JournalQueue) -> Standing:
             finally:
                 writer.promote()
     if found.role == "sink":
-        text = "this queue is a replica, which no source reads from"
+        text = "this queue is a replica, and cannot be a source"
         hint = f"quire promote {queue.path} makes it a source"
         raise ReplicationError(f"{text}: path={queue.path} ({hint})")
     if found.role != "source":

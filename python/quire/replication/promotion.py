@@ -54,7 +54,9 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     """
     found = standing.read(path)
     if found is None or found.role == "none":
-        raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
+        raise ReplicationError(
+            f"only a replica can be promoted, and this queue is not one: path={fspath(path)}"
+        )
     was_source = found.role == "source"
     if not was_source:
         found = found.promoted()
@@ -67,7 +69,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         # A promotion that was killed here is finished now.
         is_closed = queue.lock_holder(APPEND_LOCK) is not None
         if was_source and not is_closed:
-            text = "only a replica is promoted, and this is the queue of a source"
+            text = "only a replica can be promoted, and this is the queue of a source"
             raise ReplicationError(f"{text}: path={fspath(path)} epoch={found.epoch}")
         if is_closed:
             writer = _writer(queue, timeout_s)

@@ -150,9 +150,9 @@ class RefillSource(AnySource[SourceSession]):
 def _check_replica(path: str) -> None:
     found = standing.read(path)
     if found is None:
-        raise NotAQueueError(f"no queue that is replicated: path={path}")
+        raise NotAQueueError(f"not a replicated queue: path={path}")
     if found.role != "sink":
-        text = "only a replica refills a source, and this is none"
+        text = "only a replica can refill a source, and this queue is not one"
         raise ReplicationError(f"{text}: path={path} role={found.role}")
 
 
@@ -162,7 +162,7 @@ class _Remaining(Original):
     def _own_standing(self) -> Standing:
         found = standing.read_of(self.queue)
         if found is None:
-            raise NotAQueueError(f"no queue that is replicated: path={self.queue.path}")
+            raise NotAQueueError(f"not a replicated queue: path={self.queue.path}")
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class _Remaining(Original):
     def check_sink(self, features: frozenset[str], peer: str) -> None:
         """Refuse sinks that would follow a replica."""
         if wire.REFILL not in features:
-            text = "a replica that refills its source is followed by no sink"
+            text = "no sink can follow a replica that refills its source"
             raise ReplicationError(f"{text}: path={self.queue.path} peer={peer}")
 
 

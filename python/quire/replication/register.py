@@ -220,5 +220,5 @@ def _json(text: str) -> object:
 
 
 def _refused(key: str, value: object) -> RegisterError:
-    text = "etcd has what no node has written"
+    text = "etcd has a value that no node has written"
     return RegisterError(f"{text}: key={key} found={value!r}")

@@ -77,7 +77,7 @@ class Replica:
         layout.check_same(self._queue, shape)
         if self._writer is None:
             if self.standing is None and self._queue.last_index is not None:
-                text = "the directory holds a queue that is no replica"
+                text = "the directory holds a queue that is not a replica"
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = self._closed(self._queue, facts.get("last"))
             aside.finish(self._queue, self._writer)
@@ -92,7 +92,7 @@ class Replica:
 
     def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
         """
-        Let nobody else append.
+        Keep all other processes from appending.
 
         Raises:
             ReplicationError: The queue of the source has more than the replica.
@@ -109,7 +109,7 @@ class Replica:
         if own is not None and (type(last) is not int or own > last):
             writer.promote()
             shown = None if type(last) is not int else f"{last:#x}"
-            text = "this queue has more than the replica"
+            text = "this queue has more messages than the replica"
             indexes = f"last_index={own:#x} replica_last_index={shown}"
             raise ReplicationError(f"{text}: path={self.path} {indexes} (nothing was changed)")
         return writer
@@ -120,7 +120,7 @@ class Replica:
         try:
             queue = cast("JournalQueue", open_queue(self.path, **options))
         except (ValueError, UnsupportedError, RollCycleMismatchError) as error:
-            text = "no replica can be laid out as the source says"
+            text = "no replica can have the source's layout"
             raise ReplicationError(f"{text}: path={self.path} reason={str(error)!r}") from None
         return queue
 

@@ -45,16 +45,16 @@ class Session(ABC):
 
     @property
     def tick_s(self) -> float:
-        """How often time is to pass, in seconds."""
+        """How often :meth:`tick` is to be called, in seconds."""
         return TICK_S
 
     @property
     def timeout_s(self) -> float:
-        """How long the peer may take nothing, in seconds."""
+        """How long the peer may read nothing, in seconds."""
         return TIMEOUT_S
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         out = list[bytes]()
         while self._out:  # another thread may be adding to it, see `takes_long`
             out.append(self._out.popleft())

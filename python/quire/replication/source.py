@@ -209,7 +209,7 @@ class Source(AnySource[SourceSession]):
         return successor
 
     def _check_may_hand_over(self) -> None:
-        """Check that this is the source, and gives the queue to nobody yet."""
+        """Check that this is the source, and does not hand over yet."""
         ended = self._end_of_all()
         if ended.done():
             ended.result()
@@ -351,13 +351,13 @@ class Source(AnySource[SourceSession]):
             _log.error("not fenced, since another user's process claims it: %s", error)
 
     def _fence(self, error: OldEpochError, epoch: int) -> None:
-        """Stop everybody's appends: messages that come now would be lost."""
+        """Refuse all appends: messages that come now would be lost."""
         try:
             self._original.fence(epoch)
             if not self._end_of_all().done():
-                _log.error("the source ends, and its queue takes no more appends: %s", error)
+                _log.error("the source ends, and its queue refuses appends: %s", error)
         except (QuireError, OSError) as reason:
-            _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
+            _log.error("the source ends, but its queue accepts appends: %s: %s", reason, error)
         finally:
             self._end(error)
 

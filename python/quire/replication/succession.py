@@ -198,7 +198,7 @@ class Succession:
             raise
 
     def _close(self) -> ClosedQueue:
-        """Let nobody append."""
+        """Refuse appends."""
         return ClosedQueue(self._original)
 
     def _check(self) -> None:
@@ -245,16 +245,16 @@ class Succession:
         return f"name={self._session.name} peer={self._session.peer} {where}"
 
     async def _drained(self, closed: ClosedQueue) -> Place | None:
-        """Wait until the sink has all, and has been heard since nobody appends."""
+        """Wait until the sink has all, and was heard after appends were closed."""
         closed_ns = time.monotonic_ns()
         ends = time.monotonic() + self._timeout_s
         end = await result_of(in_thread(closed.end))
         while not _has_all(self._session, end) or self._session.heard_ns <= closed_ns:
             if not self._is_served():
-                text = "the sink was lost before it had all messages; appends go on"
+                text = "the sink was lost before it had all messages; appends continue"
                 raise PeerLostError(f"{text}: {self._shown}")
             if time.monotonic() >= ends:
-                text = "the sink did not acknowledge all messages in time; appends go on"
+                text = "the sink did not acknowledge all messages in time; appends continue"
                 raise PeerSilentError(f"{text}: {self._shown} timeout_s={self._timeout_s}")
             await self._next_change()
         return end

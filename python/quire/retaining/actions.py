@@ -75,7 +75,7 @@ def check_dest(rule: Rule, path: str) -> None:
         return
     dest = Path(os.fsdecode(rule.dest))
     if (dest / TABLE).exists() or (dest.exists() and dest.samefile(path)):
-        raise ValueError(f"invalid dest: expected no queue's own directory, found {dest}")
+        raise ValueError(f"invalid dest: expected a directory outside any queue, found {dest}")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
 
     Entries that name a message keep their places. Messages that no entry names fill the free ones,
     thread by thread: the order between threads is not in the data files. The old index files
-    stay as ``.before-rebuild-index-{n}``. Nobody may write to the queue meanwhile; appenders of
+    stay as ``.before-rebuild-index-{n}``. No process may write to the queue meanwhile; appenders of
     Quire are noticed.
 
         for cycle in quire.vanilla.rebuild_index("trades"):

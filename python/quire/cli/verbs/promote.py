@@ -21,8 +21,8 @@ def promote(path: Path, *, style: str) -> int:
 
     A sink that is running for it ends first. A new epoch begins: sinks that have seen it refuse the
     old source, and the old source refuses appends once it learns of the epoch. Replicate from the
-    new source with `quire replicate source`. An old source that meets no such sink goes on: stop it
-    by hand before you promote.
+    new source with `quire replicate source`. An old source that meets no such sink continues: stop
+    it by hand before you promote.
 
     \b
     Examples:

@@ -58,7 +58,7 @@ def speed_of(value: str) -> _Speed:
         return _Speed(rate=Rate(float(value)))
     except ValueError:
         expected = "pace, such as original, 10x, 5000 (messages a second) or max"
-        raise click.BadParameter(f"{value!r} is no {expected}") from None
+        raise click.BadParameter(f"{value!r} is not a {expected}") from None
 
 
 class Publisher:
@@ -222,7 +222,7 @@ def publish(
       quire publish requests --stdout --pace 100 | my-program
     """  # noqa: D301 - click reads the backspace
     if options["follow"] and end is not None:
-        raise click.UsageError("--follow never ends: no --to")
+        raise click.UsageError("--follow never ends: leave out --to")
     speed: _Speed = options["speed"]
     opening = _output(options)
     with open_read_only(path) as queue, value_errors_as_usage():

@@ -1,4 +1,4 @@
-"""``quire removable``: the roll files that nobody needs."""
+"""``quire removable``: the roll files that are no longer needed."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """  # noqa: D301 - click reads the backspace
     if out is not None and (style, columns, schema, no_index) != (None, None, None, False):
         raise click.UsageError(
-            "--to-queue shows no messages: no --format, --columns, --schema and --no-index"
+            "--to-queue prints no messages: leave out --format, --columns, --schema, --no-index"
         )
     lost: list[Lost] = []
     skipped = lost.append if on_damage == "skip" else None

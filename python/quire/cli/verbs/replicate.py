@@ -305,7 +305,7 @@ def _refuse(**given: object) -> None:
     """Refuse options that the protocol of Vanilla Chronicles has no place for."""
     for name, value in given.items():
         if value is not None:
-            text = "the protocol of Vanilla Chronicles has no such thing"
+            text = "not supported by the protocol of Vanilla Chronicles"
             raise click.UsageError(f"{text}: {name}")
 
 

@@ -94,7 +94,7 @@ def stat(path: Place, *, as_json: bool, config: bool, style: str) -> None:
     check_json(style, as_json=as_json)
     if config:
         if not isinstance(path, Path):
-            raise click.UsageError(f"--config is of queues of this machine: path={path}")
+            raise click.UsageError(f"--config works only for local queues: path={path}")
         with value_errors_as_usage():
             rows = [*_options_of(path)]
         print_rows("json" if as_json else style, ("option", "value", "origin"), rows)

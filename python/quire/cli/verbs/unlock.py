@@ -56,7 +56,7 @@ def unlock(path: Path, *, force: bool, style: str) -> None:
 
 
 def _facts(holder: LockHolder | None) -> dict[str, object]:
-    """Return who had the lock; None for each where nobody had it."""
+    """Return the former holder of the lock; None for each field if it was free."""
     since = None if holder is None else holder.since
     return {
         "pid": None if holder is None else holder.pid,

@@ -157,7 +157,7 @@ class _Conditions(Transformer[Token, Condition]):
         try:
             found = Predicate(field, "matches", re.compile(pattern))
         except re.error as error:
-            raise WhereError(f"no regular expression: {pattern!r}: {error}") from None
+            raise WhereError(f"not a regular expression: {pattern!r}: {error}") from None
         return _unless(sign.type == "UNLIKE", found)
 
     def missing(self, field: Field, negated: Token | None) -> Condition:

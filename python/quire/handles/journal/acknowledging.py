@@ -31,7 +31,7 @@ _LIMIT = arguments.whole(1, 2**20)
 
 
 class States(Protocol):
-    """What is known of the replicas of a queue."""
+    """The known state of a queue's replicas."""
 
     def wait(self, index: int, quorum: Wait, /, *, timeout_s: float | None = None) -> bool:
         """Return whether n replicas have acknowledged the message of an index, within a time."""

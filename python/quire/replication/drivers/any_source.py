@@ -166,7 +166,7 @@ class AnySource(ABC, Generic[_S]):
         return self._ended
 
     def _end(self, error: Exception | None) -> None:
-        """Have everybody know what ends the source; None: it has done its work."""
+        """Publish what ends the source; None: it has done its work."""
         ended = self._end_of_all()
         if not ended.done() and error is None:
             ended.set_result(None)
