@@ -1,7 +1,7 @@
 """
 Indexed Chronicles: the files ``NAME.index`` and ``NAME.data`` of Java Chronicle 3.
 
-They are read, also while Java writes. Their one writer knows no lock, so Quire does not append.
+Quire reads them, even while Java writes. Their single writer uses no lock, so Quire cannot append.
 """
 
 from quire.handles.indexed import IndexedQueue, IndexedTailer

@@ -36,7 +36,7 @@ class Openable(Protocol[_E_co]):
 
 
 def merge(*_arguments: object, **_options: object) -> NoReturn:
-    """Refuse the name that stood for two things."""
+    """Refuse an ambiguous former name."""
     raise TypeError(
         "quire.merge has two successors: quire.read_merged reads several queues at once, "
         "quire.maintenance.merge_queues writes them into one"
@@ -54,9 +54,9 @@ def read_merged(
     """
     Yield the messages of several queues in the order of a key, lazily.
 
-    Each source must be in that order itself; then all are. Messages of equal keys come in the order
-    of the sources. One message of each source is held at a time; a tailer is left at the one that
-    was held when the iterator is closed, or fails.
+    Each source must itself be in that order. Messages with equal keys come in the order of the
+    sources. One message of each source is held at a time; when the iterator is closed, or fails, a
+    tailer is left at the message that was held.
 
         for excerpt in quire.read_merged([bids, asks], key=lambda it: it.unpack().unpack_long()):
             print(excerpt.data)
@@ -65,10 +65,10 @@ def read_merged(
         sources: Queues, which are read from their start; or tailers, each from where it is. Tailers
             stay open.
         key: What to order by, made of an excerpt.
-        follow: Wait for more messages, forever, instead of ending where all sources do.
+        follow: Wait for more messages, forever, instead of ending when all sources end.
         wait_for_all: Hold a message back until every source has one, so that nothing that arrives
-            later can belong before it. Without *follow* this ends at the first source that has
-            none. Otherwise an empty source does not hold up the others.
+            later can belong before it. Without *follow* the iterator then ends at the first source
+            without a message. If False, an empty source does not delay the others.
         pauser: How to wait, from :mod:`quire.pausers`.
 
     """

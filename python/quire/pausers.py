@@ -238,7 +238,7 @@ class Pauser:
 
 def busy() -> Pauser:
     """
-    Never pause: the lowest latency, for a processor; other threads get the GIL as they must.
+    Never pause: the lowest latency, at the cost of a processor; the GIL is shared as usual.
 
     Examples:
         >>> pauser = quire.pausers.busy()

@@ -1,4 +1,4 @@
-"""The write lock of a queue: who holds it, and freeing it by hand."""
+"""The write lock of a queue: its holder, and how to free it by hand."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class LockHolder(NamedTuple):
 
     Attributes:
         pid: Its process id, in its own container.
-        alive: Whether it lives, as far as this process can see.
+        alive: Whether it is alive, as far as this process can see.
         command: How it was started; None if that cannot be seen.
-        since: When the lock was taken, by the holder's own record; None where there is none. Who
-            keeps a document open leaves one; appends, which take microseconds, and Java do not.
+        since: When the lock was taken, by the holder's own record; None without one. A writer
+            records it while it keeps a document open; appends, which take microseconds, and Java do
+            not.
 
     Examples:
         >>> import os
@@ -43,8 +44,8 @@ class WriteLock:
     """
     The write lock of a queue, from :attr:`JournalQueue.write_lock`.
 
-    Appends take and free it by themselves, and take it over from a process that died. Free it by
-    hand only where that fails, as for a dead Java process in another container.
+    Appends take and free it by themselves, and take it over from a dead process. Free it by hand
+    only if that fails, as for a dead Java process in another container.
 
     Examples:
         >>> lock = queue.write_lock
@@ -84,10 +85,10 @@ class WriteLock:
 
     def force_unlock(self) -> LockHolder | None:
         """
-        Free the lock, also that of a living process.
+        Free the lock, even that of a living process.
 
-        A living holder of Quire then raises :class:`quire.errors.LockLostError` and publishes
-        nothing; one of Java may write over what others append meanwhile. Stop it first.
+        A living Quire holder then raises :class:`quire.errors.LockLostError` and publishes nothing;
+        a Java holder may overwrite what others append meanwhile. Stop it first.
 
         Returns:
             Who held it; None if it was free.

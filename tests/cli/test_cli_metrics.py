@@ -91,7 +91,7 @@ def test_queues_that_are_made_later_are_found(queues: Path) -> None:
 def test_a_wrong_address_is_one_clear_line(cli: Cli, queues: Path, address: str) -> None:
     ran = cli("metrics", queues, "--listen", address)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert f"'{address}' is no HOST:PORT" in ran.err
+    assert f"'{address}' is not HOST:PORT" in ran.err
 
 
 def test_an_address_that_is_taken_is_one_clear_line(cli: Cli, queues: Path) -> None:

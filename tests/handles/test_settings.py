@@ -288,7 +288,7 @@ def test_a_file_where_queues_lie_is_ignored(
 
     with caplog.at_level(logging.WARNING, "quire"), quire.open(path) as queue:
         assert queue.source_id == 0
-    assert "it lies where queues are: name it by QUIRE_CONFIG" in caplog.text
+    assert "it is in a directory of queues: name it by QUIRE_CONFIG" in caplog.text
 
 
 def test_a_file_in_a_part_of_a_queue_is_ignored(

@@ -89,8 +89,8 @@ def test_a_line_of_stdin_that_is_too_long_is_an_error(path: Path) -> None:
         (["--stdin", "--udp", "0"], "give one of --udp, --tcp, --websocket and --stdin"),
         (["--stdin", "--max-clients", "3"], "--max-clients does not go with --stdin"),
         (["--udp", "0", "--framing", "length"], "--framing does not go with --udp"),
-        (["--tcp", "host"], "'host' is no HOST:PORT"),
-        (["--tcp", "1:65536"], "'1:65536' is no HOST:PORT"),
+        (["--tcp", "host"], "'host' is not HOST:PORT"),
+        (["--tcp", "1:65536"], "'1:65536' is not HOST:PORT"),
         (["--tcp", "0", "--max-bytes", "0"], "--max-bytes"),
     ],
 )

@@ -247,7 +247,7 @@ def test_a_server_is_recorded_until_sigint(path: Path) -> None:
     [
         ("record", ["--websocket", "http://host/"], "is not the URL of a WebSocket"),
         ("record", ["--websocket", "ws://me:secret@host:0/"], "'host:0/' is not the URL"),
-        ("record", ["--websocket", "host"], "'host' is no HOST:PORT"),
+        ("record", ["--websocket", "host"], "'host' is not HOST:PORT"),
         (
             "record",
             ["--websocket", "ws://host", "--max-clients", "3"],

@@ -371,11 +371,11 @@ def test_a_time_in_a_field_begins_and_ends_a_stretch(hours: Messages, path: Path
         (["--speed", "2x", "--time-field", "tmie"], "no time in the field 'tmie'"),
         (["--speed", "0"], "'0' is not a speed"),
         (["--from", "yesterday"], "'yesterday' is neither an index"),
-        (["--to-queue", "x", "--format", "text"], "--to-queue shows no messages"),
-        (["--to-queue", "x", "--columns", "n"], "--to-queue shows no messages"),
+        (["--to-queue", "x", "--format", "text"], "--to-queue prints no messages"),
+        (["--to-queue", "x", "--columns", "n"], "--to-queue prints no messages"),
         (["--columns", "n", "--format", "hex"], "--columns and --format hex"),
         (["--columns", "m"], "no such field: field=m"),
-        (["--format", "csv", "--schema", "nowhere"], "no schema here: nowhere"),
+        (["--format", "csv", "--schema", "nowhere"], "no schema found: nowhere"),
     ],
 )
 @pytest.mark.usefixtures("hours")

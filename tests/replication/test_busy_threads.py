@@ -173,4 +173,7 @@ def test_vanilla_chronicles_have_no_busy_threads(tmp_path: Path, cli: Cli) -> No
     with quire.open(tmp_path / "old", format="vanilla") as queue:
         queue.appender().write_bytes(b"one")
     ran = cli("replicate", "source", tmp_path / "old", "--busy")
-    assert (ran.code, "no such thing: busy" in ran.err) == (2, True)
+    assert (ran.code, "not supported by the protocol of Vanilla Chronicles: busy" in ran.err) == (
+        2,
+        True,
+    )

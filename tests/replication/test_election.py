@@ -187,7 +187,7 @@ def test_one_that_leaves_is_followed_at_once(members: list[Member]) -> None:
 )
 def test_what_no_node_has_written(key: str, value: str) -> None:
     entries = {f"/quire/{QUEUE}/{key}": Entry(value, 1, 1, 0)}
-    with pytest.raises(RegisterError, match="what no node has written"):
+    with pytest.raises(RegisterError, match="that no node has written"):
         view_of(entries, QUEUE)
     assert queues_in({"/quire/": Entry("", 1, 1, 0), "/quire/x/y/leader": Entry("", 1, 1, 0)}) == []
 

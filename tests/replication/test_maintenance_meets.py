@@ -81,7 +81,7 @@ def test_a_copy_is_a_queue_of_its_own(side: str, orders: Path, tmp_path: Path) -
     with quire.open(made) as queue:
         assert queue.replicas == []
         queue.appender().write_bytes(b"of its own")
-    with pytest.raises(ReplicationError, match="no replica"):
+    with pytest.raises(ReplicationError, match="not a replica"):
         replicate(orders, made)
     replicate(made, tmp_path / "replica of it")
 

@@ -453,7 +453,7 @@ def test_a_tailer_that_stays_open_over_a_handover(
     moves: str, orders: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The sink goes on; once the tailer is closed, what the new source's has read is kept."""
-    copy, text = tmp_path / "copy", "a tailer of the source is read with in the replica"
+    copy, text = tmp_path / "copy", "a tailer of the source is open in the replica"
 
     def state(path: Path) -> list[int | None]:
         with quire.open(path, read_only=True) as queue:

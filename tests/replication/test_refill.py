@@ -145,7 +145,7 @@ def is_unchanged(path: Path, work: Callable[[], object], error: type[QuireError]
 def test_a_source_that_has_more_goes_on(orders: Path, copy: Path) -> None:
     append(orders, b"which the replica lacks")
     said = is_unchanged(orders, lambda: refill(copy, orders), ReplicationError)
-    assert "has more than the replica" in said
+    assert "has more messages than the replica" in said
     assert part(copy) == (1, "sink")
 
 
@@ -208,7 +208,7 @@ def test_a_queue_of_its_own_is_not_touched(copy: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     with quire.open(own, roll_cycle="TEST4_DAILY") as queue:
         queue.appender().write_bytes(b"own")
-    with pytest.raises(ReplicationError, match="no replica"):
+    with pytest.raises(ReplicationError, match="not a replica"):
         refill(copy, own)
     append(own, b"goes on")
     assert [data for _, data in messages(own)] == [b"own", b"goes on"]
@@ -227,15 +227,15 @@ def test_who_meets_whom(orders: Path, copy: Path, tmp_path: Path) -> None:
         new = tmp_path / "new"
         async with RefillSource(copy) as giver:
             sink = Sink(new, port=giver.address[1], attempts=1)
-            assert "is followed by no sink" in await ends(sink)
+            assert "no sink can follow a replica" in await ends(sink)
         with quire.open(orders) as queue:
             async with Source(queue) as source:
                 sink = Sink(new, port=source.address[1], attempts=1, refills=True)
-                assert "no replica that refills one" in await ends(sink)
+                assert "not a replica that refills one" in await ends(sink)
         assert not new.exists()
 
     asyncio.run(work())
-    for path, reason in ((orders, "only a replica refills"), (tmp_path / "none", "none")):
+    for path, reason in ((orders, "only a replica can refill"), (tmp_path / "none", "none")):
         with pytest.raises((QuireError, OSError), match=reason):
             asyncio.run(RefillSource(path).__aenter__())
 
@@ -407,7 +407,7 @@ def test_what_cannot_refill(cli: Cli, orders: Path, tmp_path: Path) -> None:
     with quire.vanilla.open(tmp_path / "vanilla") as queue:
         queue.appender().write_bytes(b"one")
     for path, code, reason in (
-        (orders, 1, "only a replica refills a source"),
+        (orders, 1, "only a replica can refill a source"),
         (tmp_path / "missing", 1, "missing"),
         (tmp_path / "vanilla", 2, "this format is not refilled"),
     ):

@@ -166,7 +166,7 @@ def test_a_sink_of_another_queue(orders: Path, copy: Path, tmp_path: Path) -> No
 def test_promoting_what_is_no_replica(cli: Cli, orders: Path, tmp_path: Path) -> None:
     ran = cli("promote", orders)
     assert (ran.code, ran.out) == (1, "")
-    assert "this is none" in ran.err
+    assert "this queue is not one" in ran.err
     ran = cli("promote", tmp_path / "missing")
     assert (ran.code, ran.out) == (1, "")
     assert not (tmp_path / "missing").exists()
@@ -230,7 +230,7 @@ def test_an_old_source_ends_when_it_hears_of_the_new_epoch(
         assert "older epoch" in ran.err
         code, errors = ended(source, None)
         assert code == 1
-        assert "takes no more appends" in errors
+        assert "refuses appends" in errors
     with quire.open(orders) as queue, pytest.raises(AppendLockedError):
         queue.appender().write_bytes(b"lost")
     assert cli("replicate", "source", orders).code == 1

@@ -166,7 +166,7 @@ CLASSES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "sink": (lambda it: Sink(it, port=1), NotAQueueError, "is not replicated by this protocol"),
     "node": (lambda it: Node(it, etcd(), name="a", port=1), NotAQueueError, "not kept by nodes"),
     "refill": (RefillSource, NotAQueueError, "not refilled"),
-    "promote": (promote, ReplicationError, "only a replica is promoted"),
+    "promote": (promote, ReplicationError, "only a replica can be promoted"),
 }
 
 

@@ -276,5 +276,5 @@ def test_a_log_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
         lines = process.stderr.read().decode().splitlines()
         assert process.wait(60) == 0
     kept = [it for it in lines if "disconnected a client" in it]
-    (dropped,) = [it for it in lines if "lines of the log were dropped" in it]
+    (dropped,) = [it for it in lines if "log lines were dropped" in it]
     assert len(kept) + int(dropped.rpartition("=")[2]) == refused

@@ -168,7 +168,7 @@ def test_ways_to_give_a_token(
     cli.ok("write", f"{server}/orders", tmp_path / "lines.jsonl", "--create")
     read = ["read", f"{server}/orders", "--count", "1"]
     monkeypatch.delenv("QUIRE_TOKEN")
-    assert "NOAUTH the server wants a token" in cli(*read).err
+    assert "NOAUTH the server requires a token" in cli(*read).err
     assert cli.ok(*read, "--token", token).out
     assert cli.ok(*read, "--token-file", tmp_path / "token").out
     monkeypatch.setenv("QUIRE_TOKEN", "wrong")

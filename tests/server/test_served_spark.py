@@ -168,7 +168,7 @@ def test_what_is_refused(
     address, reached = server
     path = f"{address}/fx/orders"
     quire.spark.register(spark)
-    with pytest.raises(quire.errors.RefusedError, match="wants a token"):
+    with pytest.raises(quire.errors.RefusedError, match="requires a token"):
         quire.spark.scan(spark, path)
     with pytest.raises(quire.errors.RefusedError, match="WRONGPASS"):
         quire.spark.scan(spark, path, token=WRONG)

@@ -3,7 +3,7 @@ Durable files and folders, atomic renames, and locks that end with the process.
 
 Every lock file, atomic replace and fsync of the package goes through this module. What stands in
 a queue, an archive or a pipeline's state may have been made by another user, so `SafeFolder` takes
-plain names only, follows no link, and gives nobody more access than the folder around it does.
+plain names only, follows no link, and grants no more access than the folder around it does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Access(NamedTuple):
 
     Attributes:
         mode: The permission bits of a folder; files have those for reading and writing.
-        group: Whom the bits of the group are for; None: nobody.
+        group: The group that its bits are for; None: no group.
 
     """
 
@@ -263,7 +263,7 @@ class SafeFolder:
         return os.fdopen(self._opened(name, os.O_WRONLY), "wb")
 
     def temporary(self, name: str) -> str:
-        """Return a name that nobody can know before, hidden, for what becomes the file *name*."""
+        """Return an unguessable hidden name for what becomes the file *name*."""
         return f".{_plain(name)}.{secrets.token_hex(8)}.tmp"
 
     def replace(self, name: str, content: bytes) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 COMPRESSED: Final = ".zst"
-"""What compressed roll files have after their names."""
+"""The suffix that compressed roll files have after their names."""
 TIMES: Final = ".times.quire"
-"""What files of append times have in place of the roll file's suffix; Java ignores them."""
+"""The suffix of files of append times, in place of the roll file's; Java ignores them."""
 SEAL: Final = ".seal.quire"
-"""What files of checksums have in place of the roll file's suffix; Java ignores them."""
+"""The suffix of files of checksums, in place of the roll file's; Java ignores them."""
 CHECKSUMS: Final = ".checksums.quire"
-"""What files of appenders' checksums have in place of the roll file's suffix; Java ignores them."""
+"""The suffix of appenders' checksum files, in place of the roll file's; Java ignores them."""
 ROLL_FILE_ENDINGS: Final = (".cq4", f".cq4{COMPRESSED}", TIMES, SEAL, CHECKSUMS)
-"""How the names end of roll files, compressed or not, and of what lies beside them."""
+"""The endings of the names of roll files, compressed or not, and of the files beside them."""
 
 
 def uncompressed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""How many appends of an event loop are under way at once."""
+"""A limit for the concurrent appends of an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tailers of every format share: waiting for messages, and batches of payloads."""
+"""Tailers of every format: waiting for messages, and batches of payloads."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ async def sleep_async(sleeper: Sleeper, timeout_s: float, sleep: Sleep | None = 
     Args:
         sleeper: What to wait for.
         timeout_s: When time is up.
-        sleep: By which others may end it; None: nobody does.
+        sleep: The sleep that others may end; None: no one does.
 
     Returns:
         Whether it was due.

@@ -1,4 +1,4 @@
-"""What went missing: in the queue before it was archived, or in the archive."""
+"""Missing cycles: in the queue before it was archived, or in the archive."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def drop_missing(topic: Topic, queue: Queue | None) -> list[tuple[int, str]]:
             continue
         if not _is_live(queue, cycle):
             if file.exists():
-                failed.append((cycle, f"{wrong}, and the queue has the cycle no more"))
+                failed.append((cycle, f"{wrong}, and the queue no longer has the cycle"))
                 continue
-            topic.lost.append((cycle, f"{wrong}, and the queue has the cycle no more"))
+            topic.lost.append((cycle, f"{wrong}, and the queue no longer has the cycle"))
         topic.seen.add(cycle)
         del topic.entries[cycle]
     return failed

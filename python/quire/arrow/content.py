@@ -1,4 +1,4 @@
-"""What a schema is made of: the columns of messages, or the methods that messages call."""
+"""The content of a schema: the columns of messages, or the methods that messages call."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def address_like(example: str) -> Callable[[str], Address]:
             return parse_address(value)
         except ValueError:
             expected = f"HOST:PORT, such as {example}, or a port alone"
-            raise click.BadParameter(f"{value!r} is no {expected}") from None
+            raise click.BadParameter(f"{value!r} is not {expected}") from None
 
     return address_of
 

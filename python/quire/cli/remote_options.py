@@ -33,7 +33,7 @@ def remote_options() -> list[click.Option]:
             ["--token"],
             metavar="TOKEN",
             envvar=TOKEN_VARIABLE,
-            help="The token for the server of a quire:// address. Everyone on this machine sees"
+            help="The token for the server of a quire:// address. Everyone on this machine can see"
             f" it in the list of processes: prefer {TOKEN_VARIABLE} or --token-file.",
             **keep,
         ),
@@ -41,16 +41,19 @@ def remote_options() -> list[click.Option]:
         click.Option(
             ["--tls"],
             is_flag=True,
-            help="Use TLS, and trust the authorities of this system.",
+            help="Use TLS, and trust this system's certificate authorities.",
             **keep,
         ),
         click.Option(
-            ["--authority"], type=file, help="Use TLS, and trust this authority: PEM.", **keep
+            ["--authority"],
+            type=file,
+            help="Use TLS, and trust this certificate authority (PEM).",
+            **keep,
         ),
         click.Option(
             ["--client-certificate"],
             type=file,
-            help="With TLS, where the server wants one: a certificate and its key, PEM.",
+            help="If the server requires one: a client certificate and its key (PEM).",
             **keep,
         ),
     ]
@@ -117,5 +120,5 @@ def _tls(given: Mapping[str, Any]) -> Tls:
     try:
         context.load_cert_chain(certificate)
     except (OSError, SSLError) as error:
-        raise click.UsageError(f"no certificate with its key: {certificate}: {error}") from None
+        raise click.UsageError(f"not a certificate with its key: {certificate}: {error}") from None
     return context

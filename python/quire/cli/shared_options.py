@@ -44,7 +44,7 @@ def on_damage_option() -> Callable[[_Command], _Command]:
         type=click.Choice(["stop", "skip"]),
         default="stop",
         show_default=True,
-        help="At messages that cannot be read: stop, or say which they are and go on.",
+        help="At a message that cannot be read: stop, or report it and go on.",
     )
 
 
@@ -100,7 +100,7 @@ def filter_options(command: _Command) -> _Command:
             type=pattern_of,
             metavar="REGEX",
             multiple=True,
-            help="Only messages that match. Repeatable: all must match.",
+            help="Only messages that match. Repeatable: all patterns must match.",
         ),
         click.option(
             "-e",
@@ -114,7 +114,7 @@ def filter_options(command: _Command) -> _Command:
             "--where",
             type=condition_of,
             metavar="EXPRESSION",
-            help="Only messages whose fields meet it.",
+            help="Only messages whose fields meet this condition.",
         ),
         columns_option(),
     )

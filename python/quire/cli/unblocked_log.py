@@ -73,7 +73,7 @@ class UnblockedLog(logging.Handler):
             dropped, self._dropped = self._dropped, 0
         if not dropped:
             return None
-        return error_line(f"lines of the log were dropped, as nobody read stderr: lines={dropped}")
+        return error_line(f"log lines were dropped, as nothing read stderr: lines={dropped}")
 
 
 def _handle(stream: TextIO) -> int | TextIO:

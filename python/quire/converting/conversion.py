@@ -296,7 +296,7 @@ class Conversion:
         return ConvertError(
             f"the format cannot hold a message: index={message.index:#x} length={message.length}"
             f" limits={target.shortest}..{target.longest} into={self._settings.into}"
-            " (larger blocks hold longer messages; or have such messages skipped)"
+            " (larger blocks hold longer messages; or skip such messages)"
         )
 
     def _mismatch(self, index: int, what: str) -> ConvertError:

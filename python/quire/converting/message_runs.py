@@ -1,4 +1,4 @@
-"""What is converted: the messages that a queue has now, in runs of consecutive indexes."""
+"""The messages to convert: those that a queue has now, in runs of consecutive indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversion writes: a queue of one of the formats."""
+"""The result of a conversion: a queue of one of the formats."""
 
 from __future__ import annotations
 

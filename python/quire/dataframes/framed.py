@@ -1,4 +1,4 @@
-"""What every queue offers to data frames and notebooks, whatever its format."""
+"""Data frames and notebook tables of a queue of any format."""
 
 from __future__ import annotations
 

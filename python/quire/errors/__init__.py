@@ -10,7 +10,7 @@ QuireError
 │   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
 ├── ClockAheadError          the clock is too far ahead of the newest cycle
 ├── RingFullError            there was no room in the ring of asynchronous appends
-├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
+├── RollCycleMismatchError   the caller named a roll cycle that differs from the queue's data
 ├── SettingError             an option set from outside, or its file, is not valid; a ValueError
 ├── UnsupportedError         the files, the option or the file system are known and not supported
 │   └── UnsupportedAttributeError  the format lacks what was asked for; also an AttributeError
@@ -42,9 +42,9 @@ QuireError
 │   ├── OldEpochError        another replica was promoted since this source was one
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
 │   ├── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
-│   └── RegisterError        no etcd, or it has another node of this name, or keys of others
+│   └── RegisterError        no etcd answers, or it has another node of this name, or other keys
 │       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
-│       └── NameTakenError   another node of this name lives
+│       └── NameTakenError   another living node has this name
 ├── RefusedError             a server refused a command; the text begins with a code
 │   └── MovedError           another server has the queue (address)
 ├── ServerLostError          the server of a remote queue is not reached; also a ConnectionError
@@ -56,7 +56,7 @@ QuireError
 ├── DocumentOpenError        this thread has a document open and would wait for itself
 ├── WaitTimeoutError         also a TimeoutError
 ├── LockHeldError            another process holds a lock file
-├── SealError                a seal, its key, a checkpoint or a proof is not what it has to be
+├── SealError                a seal, its key, a checkpoint or a proof is invalid
 ├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
 ├── WhereError               an invalid condition of `quire read --where`; also a ValueError
 ├── OptionsError             invalid options or schema for Spark; also a ValueError

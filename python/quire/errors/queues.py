@@ -1,4 +1,4 @@
-"""What queues, their handles and their locks raise."""
+"""Exceptions of queues, their handles and their locks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class TableLostError(NotAQueueError):
     """
     ``metadata.cq4t`` was removed or replaced while the queue was open; nothing was written.
 
-    Others may be writing under the lock of another table. Close the queue and open it again.
+    Other processes may be writing under the lock of another table. Close the queue and open it
+    again.
 
     Examples:
         >>> import os
@@ -87,12 +88,12 @@ class RingLostError(NotAQueueError):
     """
     The ring of asynchronous appends was removed or replaced while it was in use.
 
-    It is noticed within a second, and nothing is put in from then on. What was put in before is
-    appended by the processes that still have the ring open, and lost with them. Close the queue,
-    which appends it, and open it again.
+    It is noticed within a second, and no message is put in from then on. Processes that still have
+    the ring open append messages put in before; if these processes are killed first, the messages
+    are lost. Close the queue, which appends them, and open it again.
 
     Attributes:
-        accepted: As that of :class:`RingFullError`.
+        accepted: The same as in :class:`RingFullError`.
 
     """
 
@@ -129,7 +130,7 @@ class SettingError(QuireError, ValueError):
 
 class UnsupportedError(QuireError):
     """
-    A known thing that Quire does not do, such as another wire type or a network file system.
+    Something that Quire does not support, such as a wire type or a network file system.
 
     Examples:
         >>> quire.open("s3://bucket/orders")
@@ -141,7 +142,7 @@ class UnsupportedError(QuireError):
 
 class UnsupportedAttributeError(UnsupportedError, AttributeError):
     """
-    An attribute that handles of other formats have, and those of this one lack; the text says why.
+    An attribute that this format's handles lack and those of others have; the text says why.
 
     Examples:
         >>> with quire.open("book", format="vanilla") as book:
@@ -233,11 +234,11 @@ class IndexNotAvailableError(QuireError):
 
 
 class CycleFullError(QuireError):
-    """The cycle can hold no more messages; nothing was written. Write again in the next one."""
+    """The cycle can hold no more messages; nothing was written. Write again in the next cycle."""
 
 
 class WriteAfterEofError(QuireError):
-    """An end-of-file marker closed the cycle to append to. Write again in the next one."""
+    """An end-of-file marker closed the cycle to append to. Write again in the next cycle."""
 
 
 class LockLostError(QuireError):
@@ -288,7 +289,7 @@ class EncryptionError(QuireError):
 
 
 class ForgedMessageError(EncryptionError):
-    """An encrypted message is not what was written at its place: it was changed or moved."""
+    """An encrypted message was changed, or moved from another place."""
 
 
 class PlainMessageError(EncryptionError):
@@ -307,8 +308,8 @@ class DataLossError(QuireError):
     """
     Messages that were to be read next were deleted.
 
-    A tailer or consumer that was open reports it once; its next read goes on with the first message
-    that is left.
+    A tailer or consumer that was open raises it once; its next read continues with the first
+    remaining message.
 
     Examples:
         >>> with queue.tailer("risk", on_missing="raise") as tailer:
@@ -325,8 +326,8 @@ class TailerInUseError(QuireError):
     Another tailer reads with this name, in this process or another.
 
     Attributes:
-        pid: Its process; 0 if that is not known.
-        since: When it was opened; None if that is not known.
+        pid: The process of that tailer; 0 if it is not known.
+        since: When that tailer was opened; None if it is not known.
 
     Examples:
         >>> tailer = queue.tailer("risk")
@@ -346,7 +347,7 @@ class TailerInUseError(QuireError):
 
 class WriterInUseError(QuireError):
     """
-    Another writer is active: of a Quick-Queue, of a producer's name, or of a lock.
+    Another writer is active: of a Quick-Queue, with a producer's name, or holding a lock.
 
     Examples:
         >>> with quire.open("book", format="quick-queue") as book, book.appender() as writer:
@@ -361,7 +362,7 @@ class ProducerDiedError(QuireError):
     """
     A producer of a Quick-Queue died while it wrote a message, which cannot be recovered.
 
-    It is reported once; the next read goes on after it.
+    It is raised once; the next read continues after the message.
 
     Attributes:
         producer: The producer's name.
@@ -399,8 +400,8 @@ class GroupLostError(GroupError):
     """
     The side file of a group was removed or replaced while consumers used it.
 
-    Who joins the group now may get the same messages. Close the consumer and open it again; to
-    remove a group, use :meth:`Group.delete`.
+    Consumers that join the group now may get the same messages. Close the consumer and open it
+    again; to remove a group, use :meth:`Group.delete`.
 
     Examples:
         >>> import pathlib
@@ -455,7 +456,7 @@ class LeaseExpiredError(AppendLockedError):
 
 class DocumentOpenError(QuireError):
     """
-    The calling thread has a document open, which an append would wait for: close it first.
+    The calling thread has a document open that an append would wait for: close it first.
 
     Examples:
         >>> with appender.writing_document() as document:
@@ -470,10 +471,10 @@ class WaitTimeoutError(QuireError, TimeoutError):
     """
     Nothing arrived within the time given; or replicas did not acknowledge a message in time.
 
-    The message stays in the queue: appended once more, it would be there twice.
+    The message stays in the queue: if you append it once more, it is there twice.
 
     Attributes:
-        index: The message's; None where no append waited.
+        index: The index of the message; None if no append waited.
         acknowledged: What each member of the in-sync set has acknowledged, by its name: an index,
             or None.
 
@@ -534,12 +535,13 @@ class RingFullError(QuireError):
     """
     There was no room in the ring of asynchronous appends; the message was not put in.
 
-    Raised at once with ``on_full="raise"``, else after waiting as long as for the write lock. With
-    ``on_full="grow"`` it means that the ring cannot grow: it has 1 GiB, or the disk is full.
+    Raised at once with ``on_full="raise"``, otherwise after waiting as long as for the write lock.
+    With ``on_full="grow"`` it means that the ring cannot grow: it has reached 1 GiB, or the disk is
+    full.
 
     Attributes:
         accepted: How many messages of a ``write_many`` or ``write_batch`` were put in before: they
-            will be appended. Repeat the others, from this number on.
+            will be appended. Repeat only the others, from this number on.
 
     """
 

@@ -1,4 +1,4 @@
-"""What archives, conversions, replays, replication, verbs, Spark and pipelines raise."""
+"""Exceptions of archives, conversions, replays, replication, verbs, Spark and pipelines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ArchiveError(QuireError):
 
 
 class ConvertError(QuireError):
-    """A conversion cannot begin, go on or be verified: the text says which message or file."""
+    """A conversion cannot begin, continue or be verified: the text names the message or file."""
 
 
 class ReplayError(QuireError):
@@ -46,7 +46,7 @@ class DivergedError(ReplicationError):
     A replica and its source hold different messages; the replica was left as it is.
 
     Attributes:
-        index: Of the first message that differs.
+        index: The index of the first different message.
 
     """
 
@@ -71,11 +71,11 @@ class OldEpochError(ReplicationError):
 
 
 class HandoverError(ReplicationError):
-    """A queue was handed over to a sink that did not say it was promoted: it stays closed."""
+    """A sink did not confirm that it took over a queue: the queue stays closed."""
 
 
 class PeerLostError(ReplicationError, ConnectionError):
-    """The connection to the peer was lost: a message under way may or may not be appended."""
+    """The connection to the peer was lost: a message in transit may or may not be appended."""
 
 
 class PeerSilentError(ReplicationError, TimeoutError):
@@ -84,7 +84,7 @@ class PeerSilentError(ReplicationError, TimeoutError):
 
 class SealError(QuireError):
     """
-    Seals, a key, a checkpoint or a proof are not what they have to be; the text says which file.
+    Seals, a key, a checkpoint or a proof are invalid; the text names the file.
 
     Examples:
         >>> quire.maintenance.check_proof(b"no proof")
@@ -95,7 +95,7 @@ class SealError(QuireError):
 
 
 class RegisterError(ReplicationError):
-    """No etcd answers, it has keys of another program, or another node of the same name."""
+    """etcd does not answer, has keys of another program, or has another node of the same name."""
 
 
 class EtcdAwayError(RegisterError, ConnectionError):
@@ -103,7 +103,7 @@ class EtcdAwayError(RegisterError, ConnectionError):
 
 
 class NameTakenError(RegisterError):
-    """Another node of this name lives, or a dead one's lease is not over yet."""
+    """Another living node has this name, or the lease of a dead one has not ended yet."""
 
 
 class RefusedError(QuireError):
@@ -174,12 +174,12 @@ class OptionsError(QuireError, ValueError):
 
 
 class NoJavaError(QuireError):
-    """Spark needs Java 17 or newer and none was found; the text says what was."""
+    """Spark needs Java 17 or newer, and none was found; the text says what was found."""
 
 
 class UnfinishedWriteError(QuireError):
     """
-    A batch is partly in the queue and the rest cannot be appended.
+    A batch is partly in the queue, and its rest cannot be appended.
 
     Examples:
         >>> import quire.spark

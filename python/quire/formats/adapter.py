@@ -41,7 +41,7 @@ Explained: TypeAlias = tuple[str, list[Any]]
 
 
 class End(NamedTuple):
-    """Where a cycle's messages end."""
+    """The end of a cycle's messages."""
 
     position: int
     past: int

@@ -1,4 +1,4 @@
-"""What the package asks about the format of Indexed Chronicles."""
+"""The format of Indexed Chronicles, as the rest of the package uses it."""
 
 from __future__ import annotations
 

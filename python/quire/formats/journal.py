@@ -1,4 +1,4 @@
-"""What the package asks about the format of Chronicle Queue 5."""
+"""The format of Chronicle Queue 5, as the rest of the package uses it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST: Final = 2**30 - 1
 
 
 def _is_replica(path: str) -> bool:
-    """Whether the queue in a directory is a replica, as one counts whose role cannot be read."""
+    """Whether the queue in a directory is a replica, or has a role that cannot be read."""
     try:
         found = replication_file.read(path)
     except CorruptError:
@@ -37,7 +37,7 @@ def _is_replica(path: str) -> bool:
 
 
 def held_lock(queue: Queue, key: str) -> HeldLock | None:
-    """Return who holds a lock of the table; None while nobody does."""
+    """Return the holder of a lock of the table; None while it is free."""
     holder = queue.lock_holder(key)
     if holder is None:
         return None

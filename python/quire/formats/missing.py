@@ -1,4 +1,4 @@
-"""What a format lacks: its handles say why."""
+"""Features that a format lacks: its handles raise the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions of the package take: an open queue of any format, or a tailer."""
+"""The arguments that functions of the package take: an open queue of any format, or a tailer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package asks about the format of Quick-Queues."""
+"""The format of Quick-Queues, as the rest of the package uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package asks about a queue on another machine, whatever its format is there."""
+"""A queue on another machine, of any format, as the rest of the package uses it."""
 
 from __future__ import annotations
 

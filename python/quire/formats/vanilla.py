@@ -1,4 +1,4 @@
-"""What the package asks about the format of Vanilla Chronicles."""
+"""The format of Vanilla Chronicles, as the rest of the package uses it."""
 
 from __future__ import annotations
 

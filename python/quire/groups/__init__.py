@@ -1,5 +1,5 @@
 """
-Consumer groups: the messages of a queue, each to one member of a group.
+Consumer groups: each message of a queue goes to one member of a group.
 
 ``queue.group("billing").consumer("c1")`` joins a group. Its state is a side file in the queue's
 directory, ``billing.qgroup``, which other programs ignore: see ``docs/groups.md``.

@@ -29,8 +29,8 @@ class Consumer(AsyncClosing, KnownAttributes):
     """
     A member of a group, from :meth:`Group.consumer`.
 
-    A message that is not acknowledged is delivered again: after the group's ``ack_timeout_s``, at
-    once when the consumer is closed or its process dies. A consumer may be used from any thread.
+    A message that is not acknowledged is delivered again: after the group's ``ack_timeout_s``, or
+    at once when the consumer is closed or its process dies. A consumer may be used from any thread.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -76,15 +76,15 @@ class Consumer(AsyncClosing, KnownAttributes):
         Return up to *count* messages, of 8 MiB at most; an empty batch if there is nothing yet.
 
         Args:
-            count: How many. Messages that are delivered again come in ranges of up to 32, so that
-                there may be a few more.
+            count: How many. Redelivered messages come in ranges of up to 32, so there may be a few
+                more.
 
         """
         return self._membership.read_many(_COUNT("count", count))
 
     def ack_many(self, messages: Iterable[GroupMessage]) -> int:
         """
-        Acknowledge messages; return how many of them this consumer still had.
+        Acknowledge messages; return how many of them this consumer still held.
 
         Args:
             messages: A batch, or messages of this consumer.
@@ -172,7 +172,7 @@ class Consumer(AsyncClosing, KnownAttributes):
 
     async def aread(self, timeout_s: float | None = None) -> GroupMessage | None:
         """
-        Return the next message and wait for it, without holding up the event loop.
+        Wait for the next message and return it, without blocking the event loop.
 
         A wait that is cancelled loses no message.
 
@@ -219,7 +219,7 @@ class Consumer(AsyncClosing, KnownAttributes):
         return self._any._begin_wait(waits, number)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
-        """Leave the group: other members get the messages that are not acknowledged."""
+        """Leave the group: other members get its unacknowledged messages."""
         self._membership.close()
 
     def __enter__(self) -> Self:

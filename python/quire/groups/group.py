@@ -187,7 +187,7 @@ class Group(KnownAttributes):
         """
         Return the messages that were delivered and are not acknowledged, by index.
 
-        Messages that wait for their keys, or for a consumer to read them, are not among them.
+        Messages that wait for their keys, or for a consumer to read them, are not included.
 
         Examples:
             >>> _ = appender.write_many([b"one", b"two"])
@@ -204,16 +204,16 @@ class Group(KnownAttributes):
 
     def extend(self, index: int, timeout_s: float) -> int:
         """
-        Give a message and its range of at most 32 messages more time, for the consumer that has it.
+        Give the consumer of a message more time for it and its range of at most 32 messages.
 
-        They then time out no earlier than *timeout_s* from now. That never shortens the time that
-        is left. Consumers call :meth:`GroupMessage.extend`.
+        They then time out no earlier than *timeout_s* from now. That never shortens the remaining
+        time. Consumers call :meth:`GroupMessage.extend`.
 
         Returns:
             How many messages are in the range and not acknowledged.
 
         Raises:
-            GroupError: No consumer has the message, or it has timed out or may just have.
+            GroupError: No consumer has the message, or it has timed out or is about to.
             ReadOnlyError: The queue was opened read-only.
 
         Examples:
@@ -231,11 +231,11 @@ class Group(KnownAttributes):
 
     def release(self, index: int, *, delay_s: float = 0.0) -> int:
         """
-        Take a message and its range of at most 32 messages from the consumer that has it.
+        Take a message and its range of at most 32 messages from their consumer.
 
         They are delivered again, to any consumer and one at a time, after *delay_s*. The former
-        consumer's ``ack()`` is then False. A message that is held back after a ``nack(delay_s=)``
-        is held back for *delay_s* instead.
+        consumer's ``ack()`` then returns False. If a message waits after ``nack(delay_s=)``,
+        *delay_s* replaces its delay.
 
         Returns:
             How many messages are in the range and not acknowledged.
@@ -345,7 +345,7 @@ class Group(KnownAttributes):
 
     def delete(self) -> bool:
         """
-        Remove the group: it no longer holds any cycle, and a later member starts a new group.
+        Remove the group: retention no longer waits for it, and a later member starts a new group.
 
         Returns:
             Whether there was such a group.

@@ -1,4 +1,4 @@
-"""What a member of a group does: claims messages, reads them, and acknowledges them."""
+"""A member of a group: it claims messages, reads them, and acknowledges them."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ class Membership:
         if not self._is_warned:
             self._is_warned = True
             _log.warning(
-                "too many messages of a group are not acknowledged, new ones wait: member=%s",
+                "too many unacknowledged messages in a group, new ones wait: member=%s",
                 self._name,
             )
         return True

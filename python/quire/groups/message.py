@@ -129,15 +129,15 @@ class GroupMessage:
 
     def nack(self, *, delay_s: float = 0.0) -> bool:
         """
-        Have the message delivered again, to any member; False if it was lost to one already.
+        Refuse the message: it is delivered again, to any member; False if another already has it.
 
         A message of a batch is delivered again once the others of its range of at most 32
         messages are acknowledged or refused, and the longest of their delays is over.
 
         Args:
-            delay_s: How many seconds it is held back, by the wall clock. With a key, the messages
-                of its key that follow wait for it. If the consumer dies before the rest of the
-                range is acknowledged or refused, it is delivered at once.
+            delay_s: Seconds to delay it, by the wall clock. With a key, later messages of its key
+                wait for it. If the consumer dies before the rest of the range is acknowledged or
+                refused, it is delivered at once.
 
         Raises:
             ValueError: The delay is negative or not a number.
@@ -157,10 +157,10 @@ class GroupMessage:
 
     def extend(self, timeout_s: float | None = None) -> bool:
         """
-        Have the message time out later; False if another member has it already.
+        Give the consumer more time for the message; False if another member already has it.
 
         Its range of at most 32 messages then times out no earlier than *timeout_s* from now. That
-        never shortens the time that is left.
+        never shortens the remaining time.
 
         Args:
             timeout_s: None: the group's ``ack_timeout_s``.

@@ -1,4 +1,4 @@
-"""What every queue offers to share its messages."""
+"""Sharing the messages of a queue among consumers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class GroupMethods:
                 again, to any member.
             key: Keep messages of one key in order, and with one member at a time: the field that
                 holds the key, or a function of an excerpt that returns it. Messages with the key
-                None are in no order. All members have to give the same one.
+                None have no order. All members must give the same key.
             dead_letter: A queue, or its path, for messages that were delivered too often.
-            max_deliveries: How often that is; 5 unless given.
-            on_missing: What happens when messages that the group was to deliver next are gone, or
-                others took their indexes: ``raise``, once in each consumer that meets it, whose
-                next read goes on with the first message that is left; ``warn``, which logs it and
-                goes on; or ``skip``, which does so silently.
+            max_deliveries: How often a message is delivered before that; 5 by default.
+            on_missing: What happens if the messages to deliver next are gone, or other messages
+                have their indexes: ``raise``, once in each consumer that finds this, whose next
+                read continues with the first remaining message; ``warn``, which logs it and
+                continues; or ``skip``, which continues silently.
 
         Raises:
             UnsupportedError: The queue is a Vanilla Chronicle, or an Indexed Chronicle.

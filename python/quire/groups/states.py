@@ -142,7 +142,7 @@ def states_of(queue: AnyQueue) -> list[GroupState]:
 
 
 def state_of(queue: AnyQueue, name: str) -> GroupState:
-    """Return the state of a group; of one that nobody joined yet, too."""
+    """Return the state of a group, even if no consumer has joined it yet."""
     file = side_file(queue.path, name)
     following, unacknowledged, lowest, oldest_ms = group_backlog(file) or (0, 0, 0, None)
     members = tuple(GroupMemberState(*it) for it in group_members(file))

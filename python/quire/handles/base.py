@@ -1,4 +1,4 @@
-"""What the handles of every format have: those of queues, of appenders and of tailers."""
+"""The base classes of queues, appenders and tailers of every format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH_BYTES = 256 * 2**20
 
 
 class _Handle(AsyncClosing, KnownAttributes, ABC):
-    """What is open until it is closed."""
+    """A handle that is open until it is closed."""
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class _Handle(AsyncClosing, KnownAttributes, ABC):
     @property
     @abstractmethod
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the handle was closed."""
 
     @abstractmethod
     def close(self) -> None:
@@ -67,9 +67,9 @@ class Queue(_Handle, PickledByPath, DataFrameMethods, GroupMethods):
     """
     An open queue of any format, from :func:`quire.open`.
 
-    It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
-    path and options, and is opened again where it arrives. What a format has beyond this is in its
-    own class: :class:`quire.JournalQueue`, :class:`quire.vanilla.VanillaQueue`,
+    It creates any number of appenders and tailers, and closes them when it is closed. It pickles by
+    path and options, and is reopened when unpickled. Features of one format are in its own class:
+    :class:`quire.JournalQueue`, :class:`quire.vanilla.VanillaQueue`,
     :class:`quire.quick_queue.QuickQueue` and :class:`quire.indexed.IndexedQueue`.
 
     Examples:
@@ -97,7 +97,7 @@ class Queue(_Handle, PickledByPath, DataFrameMethods, GroupMethods):
     @property
     @abstractmethod
     def read_only(self) -> bool:
-        """Whether it was opened read-only."""
+        """Whether the queue was opened read-only."""
 
     @property
     @abstractmethod
@@ -165,11 +165,11 @@ class Appender(_Handle):
 
     @abstractmethod
     def write_many(self, payloads: Iterable[Buffer], /) -> int | None:
-        """Append a message for each of some payloads; return the index of the last."""
+        """Append a message for each payload; return the index of the last."""
 
     @abstractmethod
     def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
-        """Append a message for each element of a binary or string column; the last index."""
+        """Append a message for each element of a binary or string column; return the last index."""
 
 
 class Tailer(Following[_E_co], _Handle):
@@ -226,7 +226,7 @@ class Tailer(Following[_E_co], _Handle):
 
     @abstractmethod
     def payloads(self) -> Iterator[bytes]:
-        """Iterate over the bytes of the messages that are there."""
+        """Iterate over the bytes of the existing messages."""
 
     @abstractmethod
     def read_batch(
@@ -248,4 +248,4 @@ class Tailer(Following[_E_co], _Handle):
 
     @abstractmethod
     def to_end(self) -> None:
-        """Go after the last message."""
+        """Go to the end, after the last message."""

@@ -1,8 +1,8 @@
 """
 Quick-Queues: an index of fixed-size entries over raw messages, from ``quire.open``.
 
-A message is whatever bytes it is given, or fields packed one after the other. Its index is its
-place in the index: a multiple of 16 that only grows.
+A message is any bytes, or fields packed one after the other. Its index is its place in the queue's
+index: a multiple of 16 that only grows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
-_NO_WAIT = "an append waits for nobody"
+_NO_WAIT = "appends never wait"
 _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
@@ -157,7 +157,7 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
             start: The index of the first message to read.
             on_dead: What happens at the entry of a producer that died while it wrote, if the
                 message cannot be recovered: ``skip`` it with a line in the log ``quire``, or
-                ``raise`` once and go on after it.
+                ``raise`` once and continue after it.
             named: Not supported: ``on_missing`` and ``shared`` are for named tailers.
 
         Raises:
@@ -173,7 +173,7 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
 
     @property
     def entry_count(self) -> int:
-        """The number of index entries, also of those that were skipped."""
+        """The number of index entries, including skipped ones."""
         return self.end_index // 16
 
 

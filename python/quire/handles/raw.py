@@ -1,4 +1,4 @@
-"""What the handles of formats share whose messages are raw bytes."""
+"""Handles of formats whose messages are raw bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RawAppender(Appender, Handle):
         **fields: object,
     ) -> int | None:
         """
-        Append a message for each element of a binary or string column; the last index.
+        Append a message for each element of a binary or string column; return the last index.
 
         No Python object is made per message. Strings are written as UTF-8.
 

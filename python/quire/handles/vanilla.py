@@ -18,8 +18,8 @@ from quire.opening.resolving import Opener, keywords
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
-_NO_WAIT = "an append waits for nobody"
-_NO_TAILER_NAMES = "remove its file, .tailer-*, while nobody reads with it"
+_NO_WAIT = "appends never wait"
+_NO_TAILER_NAMES = "remove its file, .tailer-*, while no tailer uses it"
 _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
@@ -73,8 +73,8 @@ class VanillaTailer(_native.VanillaTailer, RawTailer[VanillaExcerpt]):
     """
     Reads messages of a Vanilla Chronicle, from :meth:`quire.vanilla.VanillaQueue.tailer`.
 
-    A message of a slow writer that lands in a cycle that was left is delivered when it comes, for
-    the queue's ``linger_s``: then indexes go back. A named tailer resumes where it stopped and
+    If a slow writer appends to a cycle that the tailer has left, the message is still delivered for
+    the queue's ``linger_s``: indexes then go back. A named tailer resumes where it stopped and
     delivers at least once.
 
     Examples:
@@ -159,8 +159,8 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
         """
         Return the name of each named tailer with the index that it reads next.
 
-        That is the least index it still needs, of a slow writer's message in an earlier cycle too;
-        0 for a tailer that has not read.
+        That is the lowest index it still needs, which may be that of a slow writer's message in an
+        earlier cycle; 0 for a tailer that has not read.
 
         Examples:
             >>> with quire.open("book", format="vanilla") as book:
@@ -198,7 +198,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
     Args:
         path: The queue's directory.
         read_only: Change no byte of the directory; it may lie on read-only media.
-        create: Make the directory and the queue when there is none.
+        create: Create the directory and the queue if they do not exist.
         roll_cycle: How long a cycle is and how its directory is named: Java's ``DAYS``, ``HOURS``,
             ``MINUTES`` and ``SECONDS``, and ``WEEKS``.
         cycles: Lengths and names of cycles that no *roll_cycle* has, as
@@ -209,16 +209,16 @@ def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
         synchronous: An append returns when its message is on the medium.
         consumption: ``queue`` has every message begin with a claim word, for
             :meth:`VanillaTailer.claim`.
-        linger_s: How long a cycle that was left is looked at for messages of slow writers, in
-            seconds.
-        file_mode: Permission bits of new files; their directory can be searched by the same people.
+        linger_s: Seconds to keep polling a cycle that the tailer has left, for messages of slow
+            writers.
+        file_mode: Permission bits of new files; the same users can search their directory.
         allow_network: Write on a network file system, where only one host may use the queue.
 
     Raises:
         NotAQueueError: *path* holds files of another format; or nothing, and *create* is False.
         UnsupportedError: The zone, or the file system, is not supported.
         CorruptError: The files break a rule of the format.
-        ValueError: The roll cycle does not exist, or a size is no power of two.
+        ValueError: The roll cycle does not exist, or a size is not a power of two.
         OSError: The system refused, for example for lack of permission or of disk space.
 
     Examples:

@@ -1,4 +1,4 @@
-"""What tailers share whose messages are BinaryWire: objects, maps, and columns of fields."""
+"""Tailers of BinaryWire messages: objects, maps, and columns of fields."""
 
 from __future__ import annotations
 
@@ -204,19 +204,19 @@ class WireReading:
         """
         Return at most *count* messages as columns, the first of them ``index`` (uint64).
 
-        No Python object is made per message. The batch is empty when nothing is there yet. For a
-        named tailer it is finished when the next one is asked for.
+        No Python object is made per message. The batch is empty if there are no messages yet. For a
+        named tailer, a batch counts as processed when you ask for the next one.
 
         Without a schema the other column is ``payload`` (binary). With one, messages are decoded;
-        of method calls the batch holds a column ``method`` and a struct for each method, null in
-        the rows of others, or the arguments of one *method* alone.
+        for method calls the batch holds a column ``method`` and a struct for each method, null in
+        the rows of others, or only the arguments of one *method*.
 
         Args:
             count: Rows from this many messages, at most.
             schema: What the messages look like: a schema, names and types, a class of
                 :func:`quire.message`, or a schema of pyarrow.
-            columns: Decode these columns of the schema alone: see :meth:`quire.Schema.select`.
-            method: The method whose calls are wanted; others are skipped.
+            columns: Decode only these columns of the schema: see :meth:`quire.Schema.select`.
+            method: Return only calls of this method; others are skipped.
             errors: What becomes of a message that does not fit: ``raise``, once it would be the
                 batch's first; or a row that is null and says why in a ``column`` named ``_error``.
             max_bytes: End the batch before its messages have more bytes than this in all.
@@ -252,8 +252,8 @@ class WireReading:
         """
         Return at most *count* messages as a batch for each method, by its name.
 
-        What is no call of a known method is a misfit; with ``errors="column"`` it is in the batch
-        ``_error``. The arguments are those of :meth:`read_batch`.
+        A message that is not a call of a known method does not fit; with ``errors="column"`` it is
+        in the batch ``_error``. The arguments are those of :meth:`read_batch`.
 
         Examples:
             >>> class Market:

@@ -1,4 +1,4 @@
-"""What appenders share that write columns as messages of BinaryWire."""
+"""Appenders that write columns as messages of BinaryWire."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class WireWriting:
             batch: A batch, a table, or a data frame of pandas or another library (a named index
                 becomes columns as well). Or a binary or string array, 32 or 64 bits wide, chunked
                 or not: binary elements are written as they are, strings as text values.
-            schema: The schema of the messages. Columns are checked against it, and cast where
-                nothing is lost.
+            schema: The schema of the messages. Columns are checked against it, and cast if nothing
+                is lost.
             form: What a row becomes. ``raw``: the bytes of the one binary column. ``text``: the
                 one string as a text value. ``map``: an entry for each column, as
                 :meth:`JournalAppender.write_map`. ``fields``: a field for each column, as
@@ -92,7 +92,7 @@ class WireWriting:
             wait: How many replicas to wait for after the last message, as for the appender.
 
         Returns:
-            The last index; None when there is nothing.
+            The last index; None if the batch is empty.
 
         Raises:
             TypeError: The column holds neither bytes nor text.

@@ -1,4 +1,4 @@
-"""What a log record is in a queue, and how it becomes text again."""
+"""The form of a log record in a queue, and how it becomes text again."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Looking after queues: checking and repairing files, locks, file systems.
 themselves are in the kernel. :func:`quire.removable` and :func:`quire.file_state` say which files
 are in use, and :func:`explain` what the bytes of a message mean. :func:`quire.copy_queue` copies a
 queue in use, :func:`split_queue` and :func:`merge_queues` write one into several and the reverse.
-:func:`seal` has changes of messages noticed, and :func:`prove` proves that one is in a queue.
+:func:`seal` makes changes of messages detectable, and :func:`prove` proves that one is in a queue.
 """
 
 from typing import TYPE_CHECKING

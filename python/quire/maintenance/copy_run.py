@@ -31,7 +31,7 @@ class Copied(NamedTuple):
         bytes: How many bytes of them.
         last_index: The index of the last message; None if there is none.
         pending: How many messages waited in the ring of asynchronous appends when the copy began:
-            the copy lacks those that nobody appended meanwhile.
+            the copy lacks those that were not appended meanwhile.
 
     Examples:
         >>> _ = appender.write_text("hello")

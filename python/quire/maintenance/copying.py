@@ -67,18 +67,18 @@ def copy_queue(
     progress: Progress | None = None,
 ) -> Copied:
     """
-    Copy a queue while processes, those of Java too, append to it.
+    Copy a queue while processes, including Java's, append to it.
 
     The copy holds every message that was acknowledged before the call, and no later one without
-    those before it. Indexes, metadata, append times and the positions of named tailers stay; a
+    those before it. It keeps indexes, metadata, append times and the positions of named tailers; a
     consumer group begins with the first message that it had not acknowledged. Its locks are free.
-    Nothing of the source is changed, and no lock is taken. Messages that wait in the ring of
-    asynchronous appends are no part of the queue yet: a warning says how many there are. Writes of
-    Spark that are not finished can be finished in the copy, unless they are staged elsewhere.
+    The source is not changed, and no lock is taken. Messages that wait in the ring of asynchronous
+    appends are not part of the queue yet: a warning says how many there are. Writes of Spark that
+    are not finished can be finished in the copy, unless they are staged elsewhere.
 
-    Repeat a copy that was interrupted or killed to resume it: messages copied before are kept as
-    far as they equal the source. Cycles that retention removes meanwhile are left out,
-    with all before them.
+    Repeat a copy that was interrupted or killed to resume it: messages copied before are kept where
+    they equal the source. Cycles that retention removes meanwhile are left out, with all before
+    them.
 
     Args:
         source: The directory of a queue of any format.
@@ -87,7 +87,7 @@ def copy_queue(
 
     Raises:
         FileExistsError: *dest* is not empty.
-        CorruptError: The source is damaged, or changed otherwise than by appends and retention.
+        CorruptError: The source is damaged, or changed other than by appends and retention.
         UnsupportedError: The source is an Indexed Chronicle, or a single file.
         ValueError: *dest* overlaps the source, or is a mount point.
 
@@ -299,7 +299,7 @@ class _Copy(CopyRun):
                 end = copy.end_of_cycle(file.cycle)
                 if end is None or end[1] != file.messages:
                     raise CorruptError(
-                        "the source changed otherwise than by appends while it was copied:"
+                        "the source changed other than by appends while it was copied:"
                         f" file={self._source / file.name}"
                     )
                 if copy._messages_before(file.cycle, 0) is None:  # noqa: SLF001

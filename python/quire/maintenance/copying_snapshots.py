@@ -169,7 +169,7 @@ class SnapshotCopy(CopyRun):
             raise self._damaged(wrong)
         if report.messages != messages:
             raise CorruptError(
-                "the source changed otherwise than by appends while it was copied:"
+                "the source changed other than by appends while it was copied:"
                 f" path={self._source} messages={messages} copied={report.messages}"
             )
 
@@ -209,4 +209,4 @@ def _opened(base: Path, name: str) -> Generator[int]:
 
 
 def _unsafe(base: Path, name: str) -> UnsafePathError:
-    return UnsafePathError(f"a link, or no plain file: path={base / name} (remove it)")
+    return UnsafePathError(f"a link, or not a plain file: path={base / name} (remove it)")

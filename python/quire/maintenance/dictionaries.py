@@ -26,7 +26,7 @@ class TrainedDictionary(NamedTuple):
     A dictionary that was trained.
 
     Attributes:
-        number: What messages name it by.
+        number: The number by which messages refer to it.
         size: The length of its file in bytes.
         samples: How many messages it was trained on.
 
@@ -49,20 +49,20 @@ def compress_dictionary(
     key: bytes | KeyRing | None = None,
 ) -> TrainedDictionary:
     """
-    Train a dictionary on messages of a queue, by which short ones get much shorter.
+    Train a dictionary on messages of a queue, which makes short messages much shorter.
 
-    Appenders of queues that are opened with ``compression="zstd"`` from then on use it. The newest
-    messages are the samples. That of an encrypted queue is encrypted, too.
+    Appenders use it if the queue is opened with ``compression="zstd"`` from then on. The newest
+    messages are the samples. The dictionary of an encrypted queue is encrypted, too.
 
     Args:
         path: The queue's directory.
-        samples: At most how many messages to train it on.
-        size: At most how many bytes it has before it is encrypted.
-        key: That of an encrypted queue.
+        samples: The most messages to train it on.
+        size: The most bytes that it may have before it is encrypted.
+        key: The key of an encrypted queue.
 
     Raises:
         ValueError: The messages are too few, or have too little in common.
-        EncryptionError: The queue is encrypted, and the key is missing or another.
+        EncryptionError: The queue is encrypted, and the key is missing or wrong.
         UnsupportedError: The queue has another format.
 
     Examples:

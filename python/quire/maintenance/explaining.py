@@ -1,4 +1,4 @@
-"""What each byte of a message means, and which words of its file lead to it."""
+"""Explaining each byte of a message, and the words of its file that lead to it."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def explain(path: str | PathLike[str], index: int) -> Explanation:
     Messages of the older formats are raw bytes: only what surrounds them has a meaning.
 
     Args:
-        path: A queue of any format but Indexed Chronicle, or a file of a Chronicle Queue. Nothing
-            is changed.
+        path: A queue of any format except Indexed Chronicle, or a file of a Chronicle Queue.
+            Nothing is changed.
         index: The index of the message.
 
     Raises:

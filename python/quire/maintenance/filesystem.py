@@ -1,4 +1,4 @@
-"""Whether a file system keeps what queues rely on, tried with two processes of this host."""
+"""Tests whether a file system keeps what queues rely on, with two processes of this host."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class FilesystemReport(NamedTuple):
         """
         Whether processes of one host may write queues there.
 
-        On a network file system they need ``allow_network=True``. No check says that processes of
-        several hosts may: they may not. Nor can a check say whether the medium keeps, in a power
-        cut, what it has confirmed.
+        On a network file system they need ``allow_network=True``. Processes of several hosts may
+        never do so, whatever the checks say. Nor can a check show whether the medium keeps, in a
+        power cut, what it has confirmed.
         """
         return all(check.ok for check in self.checks)
 
 
 def verify_filesystem(path: str | PathLike[str]) -> FilesystemReport:
     """
-    Try whether the file system of a directory keeps what queues rely on.
+    Test whether the file system of a directory keeps what queues rely on.
 
     Two processes of this host use locks, mappings, renames and syncs of files in a directory of
     their own below *path*, which is removed.

@@ -1,4 +1,4 @@
-"""What a check found, and what a repair did."""
+"""The findings of a check, and the actions of a repair."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing but notes."""
+        """Whether there are no errors and warnings, only notes."""
         return all(finding.severity == "note" for finding in self.findings)
 
 
@@ -159,12 +159,12 @@ class RepairReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing but notes is left."""
+        """Whether no errors and warnings are left, only notes."""
         return self.after.ok
 
     @property
     def planned(self) -> tuple[Finding, ...]:
-        """The findings that a repair does something about."""
+        """The findings that a repair can resolve."""
         left = _left_alone(self.before.findings)
         return tuple(it for it in self.before.findings if it.remedy is not None and it not in left)
 

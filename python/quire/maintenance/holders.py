@@ -1,4 +1,4 @@
-"""What a cycle of a queue is still needed for: readers that have not left it, and writers."""
+"""The readers and writers that still need a cycle of a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of finding means, and what a repair does about it."""
+"""The meaning of each kind of finding, and what a repair does about it."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "plain-messages": Kind(
         "note",
-        "Java, or somebody without the key, appended these, or they are older than the key: reading"
+        "Java, or a writer without the key, appended these, or they are older than the key: reading"
         " them raises, unless the queue is opened with allow_plain=True",
         None,
     ),
     "table-full": Kind(
         "warning",
-        "little room is left for names of tailers: delete those that nobody uses, end every process"
-        " that has the queue open, and open it again",
+        "little room is left for names of tailers: delete unused ones, end every process that has"
+        " the queue open, and open it again",
         None,
     ),
     "restart": Kind(

@@ -1,4 +1,4 @@
-"""What is beside the messages of a queue, and is no part of what is made of them."""
+"""Warnings about parts of a queue that its copies and exports leave out."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def tell_pending(path: str, what: str) -> int:
     try:
         messages, _ = ring_pending(path)
     except QuireError as error:
-        _LOG.warning("the ring cannot be examined: %s (the %s lacks what waits there)", error, what)
+        _LOG.warning(
+            "the ring cannot be examined: %s (the %s lacks messages that wait there)", error, what
+        )
         return 0
     if messages:
         _LOG.warning(
-            "messages wait in the ring of asynchronous appends, and the %s lacks those that nobody"
-            " appends in time: messages=%d path=%s (run `quire drain PATH --once` first)",
+            "messages wait in the ring of asynchronous appends, and the %s lacks those that are not"
+            " appended in time: messages=%d path=%s (run `quire drain PATH --once` first)",
             what,
             messages,
             path,

@@ -1,4 +1,4 @@
-"""What programs put into a queue's ring that nobody has appended yet."""
+"""Messages in a queue's ring that are not yet appended to the queue."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def ring_pending(path: str | PathLike[str]) -> tuple[int, int]:
     """
     Return how many messages wait in a queue's ring of asynchronous appends, and their bytes.
 
-    They were accepted by a program with ``buffer_mode="async"``, and are not in the queue yet: a
+    A program with ``buffer_mode="async"`` has put them in, and they are not in the queue yet: a
     copy of the roll files lacks them. Nothing is changed, no lock is taken, and the ring is not
-    drained: the queue may be in use, and then the numbers have changed when they are returned.
-    ``quire drain PATH --once`` appends them. ``(0, 0)`` where there is no ring, as with the older
-    formats.
+    drained: if the queue is in use, the numbers may already have changed when they are returned.
+    ``quire drain PATH --once`` appends the messages. Returns ``(0, 0)`` if there is no ring, as
+    with the older formats.
 
     Raises:
         NotAQueueError: There is no queue at *path*.

@@ -23,23 +23,23 @@ def repair(
     allow_network: bool = False,
 ) -> RepairReport:
     """
-    Repair what :func:`quire.verify` finds, as far as that loses no message that can be read.
+    Repair what :func:`quire.verify` finds, without losing a message that can be read.
 
-    It works under the write lock, one file at a time. What is cut off is kept beside the file, as
-    ``*.discard``. A repair that was interrupted is completed by the next one. Where the index of a
-    Vanilla Chronicle is rebuilt, messages after lost ones get other indexes, which named tailers
-    follow.
+    It works under the write lock, one file at a time. Bytes that are cut off are kept beside the
+    file, as ``*.discard``. The next repair completes one that was interrupted. If the index of a
+    Vanilla Chronicle is rebuilt, messages after lost ones get other indexes, and named tailers
+    follow them.
 
     Args:
         path: A queue, or a directory of queues.
-        dry_run: Only say what would be done.
-        timeout_s: How long, in seconds, a living process may hold the write lock.
+        dry_run: Change nothing; only report what would be done.
+        timeout_s: Seconds to wait while a living process holds the write lock.
         allow_network: Work on a network file system, where only one host may use the queue.
 
     Raises:
         LockTimeoutError: A living process holds the write lock.
-        WriterInUseError: The table has to be built again while a process may write to the queue, or
-            messages have to be cut off while the queue's source runs, or a service that writes its
+        WriterInUseError: The table must be rebuilt while a process may write to the queue; or
+            messages must be cut off while the queue's source runs, or a service that writes its
             outputs there.
         TailerInUseError: A named tailer is open whose messages would get other indexes.
         UnsupportedError: *path* is a file: give the directory of its queue.

@@ -1,4 +1,4 @@
-"""Wrapping the data keys of an encrypted queue by another key."""
+"""Wrapping the data keys of an encrypted queue with another key."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from quire.sealed.key_ring import KeyRing, ring_of
 
 def rewrap(path: str | PathLike[str], *, key: bytes | KeyRing, new_key: bytes | KeyRing) -> int:
     """
-    Wrap the data keys of an encrypted queue by another key; no message is touched.
+    Wrap the data keys of an encrypted queue with another key; no message is changed.
 
-    From then on the old key opens nothing here, but an older copy of ``keys.quire`` with the old
-    key does: open the queue with a key ring whose *current* is new to have another data key, too.
-    Processes that have the queue open go on.
+    From then on the old key cannot open the queue, but with an older copy of ``keys.quire`` it
+    still can: to change the data key, too, open the queue with a key ring whose *current* is new.
+    Processes that have the queue open continue.
 
     Args:
         path: The queue's directory.
-        key: The key that wraps the data keys now, or a key ring of all that do.
-        new_key: The key to wrap them by.
+        key: The key that wraps the data keys now, or a key ring with all such keys.
+        new_key: The key to wrap them with.
 
     Returns:
         How many data keys there are.
 
     Raises:
-        EncryptionError: The queue is not encrypted, or a data key is wrapped by another key.
+        EncryptionError: The queue is not encrypted, or *key* does not wrap a data key.
         LockHeldError: Another process changes the keys.
 
     Examples:

@@ -39,7 +39,7 @@ class Seal(NamedTuple):
         time_ms: When it was made, in epoch milliseconds.
         cycles: How many cycles were ever sealed.
         root: The root of the tree over them.
-        key: The id of the key that signed it; None if nobody did.
+        key: The id of the key that signed it; None if it is not signed.
 
     Examples:
         >>> index = appender.write_text("hello")
@@ -64,26 +64,27 @@ def seal(
     older: bool = False,
 ) -> Seal | None:
     """
-    Seal what a queue holds: afterwards :func:`quire.verify` notices whatever changes.
+    Seal the messages of a queue: afterwards :func:`quire.verify` detects every change.
 
-    What was sealed before is not read again, and what others append meanwhile is part of the next
+    Messages sealed before are not read again, and messages appended meanwhile are part of the next
     seal. Java ignores the files.
 
     Args:
         path: The queue's directory; it may be in use.
         sign: The file of an Ed25519 private key, in PEM.
-        checkpoint: Write the newest checkpoint to this file, to be kept where those who can write
-            to the queue cannot. One that is there has to be of this queue.
-        older: Seal, and sign, cycles too that appeared between those that are sealed, or signed: as
-            a writer of Java makes them whose clock is late, and somebody who inserts messages.
+        checkpoint: Write the newest checkpoint to this file; keep it where nobody with write access
+            to the queue can change it. An existing checkpoint there must be of this queue.
+        older: Also seal, and sign, cycles that appeared between sealed, or signed, ones: a Java
+            writer whose clock is late makes such cycles, and so does an attacker who inserts
+            messages.
 
     Returns:
         The newest checkpoint; None if there is no message to seal.
 
     Raises:
         SealError: Seals are damaged, messages changed since they were sealed, *sign* is not a key,
-            the seals do not go on from the checkpoint that is there, or what is to be signed has a
-            cycle between those that were signed, or is dated in the future.
+            the seals do not continue from the existing checkpoint, or the checkpoint to be signed
+            has a cycle between signed ones, or is dated in the future.
         LockHeldError: Another process seals the queue.
         UnsupportedError: The queue is of another format.
 
@@ -117,15 +118,16 @@ def prove(
     message_to: str | PathLike[str] | None = None,
 ) -> bytes:
     """
-    Return the proof that a message is in a queue, as the newest checkpoint has it.
+    Return a proof that a message is in a queue, up to the newest checkpoint.
 
-    The proof holds hashes and no message: who checks it has the message from elsewhere.
+    The proof holds hashes and no message: to check it against the message, you need the message
+    itself.
 
     Args:
         path: The queue's directory.
         index: The index of the message.
-        message_to: Write the message to this file as it is stored, and so proven: of an encrypted
-            or compressed queue these are other bytes than what is read. No key is needed.
+        message_to: Write the message to this file as it is stored, and so proven: in an encrypted
+            or compressed queue the stored bytes differ from those that are read. No key is needed.
 
     Raises:
         OSError: The file cannot be written.
@@ -212,7 +214,7 @@ class Proven:
         queue: The random id of the queue, in hexadecimal.
         checkpoint: The number of the checkpoint.
         time_ms: When that was made, in epoch milliseconds.
-        key: The id of the key that signed it; None if that was not asked for.
+        key: The id of the key that signed it; None if *trust* was not given.
 
     Examples:
         >>> index = appender.write_text("hello")
@@ -241,13 +243,13 @@ def check_proof(
 
     Args:
         proof: The bytes that :func:`prove` returned.
-        trust: The file of an Ed25519 public key, in PEM, that has to have signed the checkpoint.
-        message: The message that has to be the one at the index, as it is stored: see *message_to*
-            of :func:`prove`.
+        trust: The file of an Ed25519 public key, in PEM, that must have signed the checkpoint.
+        message: The expected message at the index, as it is stored: see *message_to* of
+            :func:`prove`.
 
     Raises:
         SealError: The proof does not lead from the message to a checkpoint, or the key did not sign
-            that.
+            that checkpoint.
 
     Examples:
         >>> index = appender.write_bytes(b"hello")

@@ -38,15 +38,15 @@ def split_queue(
     """
     Write each message of a queue to one of several queues.
 
-    Messages keep their bytes and their order; metadata is left out. *dest* appears when all are
-    complete, with a Chronicle Queue for each name.
+    Messages keep their bytes and their order; metadata is left out. *dest* appears when all queues
+    are complete, with a Chronicle Queue for each name.
 
     Args:
         source: A queue of any format. Nothing of it is changed.
         dest: A directory that does not exist, or is empty.
         key: Called with each excerpt; returns the name of its queue, or None to leave it out.
             Characters other than letters, digits and ``_.-~`` are percent-encoded in the directory.
-            What is longer than 200 characters then is cut, and ends in a digest of the name.
+            A longer result than 200 characters is cut, and ends in a digest of the name.
         progress: Called now and then.
         skipped: Called with each range of messages that cannot be read and is skipped: its
             ``first`` index, the index ``past`` it (None: nothing after it can be read), and the

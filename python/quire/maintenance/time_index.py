@@ -32,12 +32,13 @@ def build_time_index(
     path: str | PathLike[str], *, time_field: str, progress: Progress | None = None
 ) -> list[int]:
     """
-    Build the index of times for each cycle that has none, or a damaged one.
+    Build the index of times for each cycle without one, or with a damaged one.
 
     Afterwards :meth:`JournalTailer.move_to_time` finds a time within these cycles without
     *time_field*.
-    Where times are not in order, a message counts as of the latest time up to it; one without the
-    field, as of the next that has it. Messages that are appended later are not in the index.
+    If times are not in order, a message gets the latest time up to it; a message without the field
+    gets the time of the next message that has it. Messages that are appended later are not in the
+    index.
 
     Args:
         path: The queue's directory, or one roll file. It may be read and written meanwhile.

@@ -32,15 +32,15 @@ def verify(
     """
     Check a queue against every rule of its format, and against its seals if it has some.
 
-    Nothing is changed and no lock is taken: the queue may be in use, or be on a read-only disk.
-    What a writer is about to complete is no finding.
+    Nothing is changed and no lock is taken: the queue may be in use, or be on a read-only disk. A
+    message that a writer has yet to complete is not a finding.
 
     Args:
         path: A queue of any format, one ``*.cq4`` file, a directory with copies of some of a
             queue's files, or a directory of queues.
-        seals: It is an error if nothing is sealed.
-        trust: The file of an Ed25519 public key, in PEM, that has to have signed a seal.
-        since: The file of a checkpoint that was kept elsewhere: the seals have to go on from it.
+        seals: Report an error if nothing is sealed.
+        trust: The file of an Ed25519 public key, in PEM, that must have signed a seal.
+        since: The file of a checkpoint that was kept elsewhere: the seals must continue from it.
 
     Raises:
         NotAQueueError: There is no queue at *path*.

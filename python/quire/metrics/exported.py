@@ -1,4 +1,4 @@
-"""What is exported: the one list of names, kinds and descriptions."""
+"""The exported metrics: the one list of names, kinds and descriptions."""
 
 from __future__ import annotations
 
@@ -107,21 +107,21 @@ GAUGES: Final = (
     Exported(
         "group_lag",
         "messages",
-        "Messages that nobody in a group acknowledged.",
+        "Messages of a group that are not acknowledged.",
         "group_lag",
         "group",
     ),
     Exported(
         "group_pending",
         "messages",
-        "Messages that a group claimed and nobody acknowledged.",
+        "Messages that a group claimed and that are not acknowledged.",
         "group_pending",
         "group",
     ),
     Exported(
         "group_oldest_age",
         "seconds",
-        "Time since the oldest delivery of a group that nobody acknowledged.",
+        "Time since the oldest unacknowledged delivery of a group.",
         "group_oldest_age_s",
         "group",
     ),

@@ -1,4 +1,4 @@
-"""What a queue's files say, of whatever format and writer."""
+"""The state of a queue of any format and writer, as its files show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue is in a replication, and how much of it no replica has."""
+"""A queue's role in a replication, and how many of its messages no replica has."""
 
 from __future__ import annotations
 

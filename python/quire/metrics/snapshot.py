@@ -1,4 +1,4 @@
-"""What the processes of a queue counted, at one moment."""
+"""The counts of a queue's processes at one moment."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Metrics:
 
     Attributes:
         recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
-        since_ms: When counting began, in epoch milliseconds; 0 if nobody counts.
+        since_ms: When counting began, in epoch milliseconds; 0 if no process counts.
         messages_appended: Messages appended.
         bytes_appended: The bytes of their payloads, as they are stored.
         messages_read: Messages read, by all tailers together.
@@ -193,7 +193,7 @@ class Metrics:
 
     @cached_property
     def state(self) -> QueueState:
-        """Where the queue ends, when its last message came, and whether it is locked."""
+        """The end of the queue, the time of its last message, and whether it is locked."""
         return QueueState(0, 0, None, 0, 0) if self._reader is None else self._reader.read()
 
     @cached_property
@@ -203,7 +203,7 @@ class Metrics:
 
     @cached_property
     def group_lag(self) -> Mapping[str, int]:
-        """For each consumer group, the number of messages that nobody acknowledged."""
+        """For each consumer group, the number of messages that are not acknowledged."""
         return {group.name: group.lag for group in self._groups}
 
     @cached_property
@@ -229,7 +229,7 @@ class Metrics:
 
     @cached_property
     def replication(self) -> ReplicationState | None:
-        """What the queue is in a replication; None if it is in none."""
+        """The queue's role in a replication; None if it is not replicated."""
         return None if self._queue is None else replication_of(self._queue)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Queues opened by their path: again, as when unpickled, or for a call that takes either."""
+"""Queues reopened by their path, as when unpickled, or for a call that takes a queue or a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quire.formats.protocols import AnyQueue
 
 @contextmanager
 def opened(queue: AnyQueue | str | PathLike[str], name: str) -> Generator[AnyQueue]:
-    """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
+    """Open a queue read-only; use an open one, and leave it open. *name* names the argument."""
     if not isinstance(queue, str | PathLike) and is_queue(queue):
         yield queue
         return

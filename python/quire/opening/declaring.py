@@ -1,4 +1,4 @@
-"""What is declared of an option: its check, its formats, and what may set it from outside."""
+"""The declaration of an option: its check, its formats, and how it may be set from outside."""
 
 from __future__ import annotations
 

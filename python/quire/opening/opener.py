@@ -1,4 +1,4 @@
-"""``quire.open``: one front door for the queues of every format."""
+"""``quire.open``: opens queues of every format."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _by_format(declared: Callable[_P, JournalQueue]) -> _ByFormat[_P]:
             return open_remote(path, given)
         for name in ("token", "tls"):
             if given.pop(name, None) is not None:
-                raise UnsupportedError(f"{name}= is for addresses as quire://HOST:PORT/QUEUE")
+                raise UnsupportedError(f"{name}= is for addresses such as quire://HOST:PORT/QUEUE")
         return opener(path, **given)
 
     return cast("_ByFormat[_P]", opened)
@@ -152,10 +152,10 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     tls: ssl.SSLContext | str | PathLike[str] | bytes | bool | None = None,
 ) -> JournalQueue:
     """
-    Open the queue in a directory, or create it there; or one of a server, by its address.
+    Open the queue in a directory, or create it there; or open a queue of a server by its address.
 
-    What an existing queue was created with (roll cycle, epoch, wire type, source id) holds over
-    what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
+    What an existing queue was created with (roll cycle, epoch, wire type, source id) overrides
+    these arguments, as in Java; only a roll cycle that contradicts recorded data is refused.
     Options that are not given may come from environment variables, such as ``QUIRE_TIMEOUT_S``, and
     from the table ``[open]`` of a ``quire.toml``: see ``docs/operations.md``.
 
@@ -172,54 +172,55 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             by default. Cycles start at the same local times in summer and winter.
         epoch_ms: Start of cycle 0 in epoch milliseconds; with *roll_time*, of its day.
         read_only: Change no byte of the directory; it may lie on read-only media.
-        create: Make the directory and the queue when there is none. Without it there has to be a
-            table or a roll file.
+        create: Create the directory and the queue if they do not exist. Without it there has to be
+            a table or a roll file.
         clock: Gives the time that chooses the cycle, in epoch milliseconds: a
             :class:`ManualClock`, a callable, or None for the machine's clock. Waits do not use it.
-        timeout_s: How long, in seconds, others are waited for. An append waits half as long again
-            for the write lock.
+        timeout_s: How long to wait for other processes, in seconds. An append waits half as long
+            again for the write lock.
         force_unlock: When the write lock may be taken from its holder: once it is ``dead``,
             ``never``, or ``always`` after the timeout.
-        durability: What a message survives without a call of ``sync()``: ``process``, the end of
-            its process; ``batch``, a power cut too, once a thread has synced it, at the latest when
-            the queue is closed; ``each``, a power cut as soon as the append has returned.
-        metrics: Count and time what this process appends and reads: see `JournalQueue.metrics`.
-            None: if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
-        retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
-            None: all are kept. Not part of a pickled queue.
+        durability: What a message survives without a call of ``sync()``. ``process``: the end of
+            its process. ``batch``: a power cut too, once a thread has synced it, at the latest when
+            the queue is closed. ``each``: a power cut as soon as the append has returned.
+        metrics: Count and time the appends and reads of this process: see `JournalQueue.metrics`.
+        None: only if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
+        retention: :class:`quire.Retention` rules that remove old cycles at each roll; None: all are
+            kept. Not part of a pickled queue.
         key: Encrypt messages, and decrypt them: 32 random bytes, or a :class:`quire.KeyRing`. See
             ``docs/encryption.md``. Not part of a pickled queue.
-        allow_plain: With *key*, read messages that are not encrypted as they are.
-        compression: Compress each message that gets shorter by it; see ``docs/compression.md``.
+        allow_plain: With *key*, also read messages that are not encrypted.
+        compression: Compress each message if that makes it shorter; see ``docs/compression.md``.
             Reading needs no option.
-        integrity: Leave a checksum of each message that is appended, and seal the queue at each
-            roll and when it is closed, by a thread, so that :func:`quire.verify` notices what
-            changes: see ``docs/integrity.md``. Not part of a pickled queue.
-        wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take. With
+        integrity: Store a checksum of each appended message, and let a thread seal the queue at
+            each roll and when it is closed, so that :func:`quire.verify` detects changes: see
+            ``docs/integrity.md``. Not part of a pickled queue.
+        wire_type: ``BINARY_LIGHT``, or another binary wire type of Java's queues. With
             ``DELTA_BINARY`` and ``DEFAULT_ZERO_BINARY`` messages are stored as differences, which
             Java does not read: see ``docs/compression.md``.
         source_id: The id of a new queue in message history; a queue that exists keeps its own.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
             keep four messages in a block. Default 64 MiB.
-        pretouch: Have a thread of the kernel make file space present ahead of an appender that
-            writes more than 64 bytes a microsecond, where there is a second processor.
+        pretouch: Let a kernel thread populate file space ahead of an appender that writes more than
+            64 bytes a microsecond, if there is a second processor.
         time_index: Keep the times of appends in a side file of each cycle, so that
-            :meth:`JournalTailer.move_to_time` finds a time within a cycle. Have all writers do so.
-        read_after_replica_acknowledged: Tailers, of all ways of reading and of groups, see only
-            messages that a replica has acknowledged. Where none has, they see none.
-        file_mode: Permission bits of new files; their directory can be searched by the same people.
+            :meth:`JournalTailer.move_to_time` finds a time within a cycle. All writers should set
+            it.
+        read_after_replica_acknowledged: All tailers and groups see only messages that a replica has
+            acknowledged. If no replica has acknowledged any, they see none.
+        file_mode: Permission bits of new files; the same users can search their directory.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/ring.md``.
-        roll: When cycles start and who hears of their files, as :class:`quire.RollOptions`.
+        roll: When cycles start, and listeners for their files, as :class:`quire.RollOptions`.
         layout: How the files are laid out, and on which disk, as :class:`quire.LayoutOptions`.
         wait: What handles wait for, as :class:`quire.WaitOptions`.
         ring: The ring of ``buffer_mode="async"``, as :class:`quire.RingOptions`.
-        token: With an address as ``quire://HOST:PORT/QUEUE``, the token that its server asks for.
-            A remote queue takes *timeout_s*, *read_only*, *create* and what a queue is made with;
-            its handles say why they lack what they lack: see ``docs/remote.md``.
-        tls: With an address, how the server is trusted: the PEM file of the authority that signed
-            its certificate, or its text as bytes; True for the authorities of the system; or a
-            context. None: no TLS.
+        token: With an address like ``quire://HOST:PORT/QUEUE``, the token for its server. A remote
+            queue takes *timeout_s*, *read_only*, *create* and the options of a new queue; its
+            handles raise an error with the reason for whatever they lack: see ``docs/remote.md``.
+        tls: With an address, which servers to trust: the PEM file of the authority that signed the
+            certificate, or its text as bytes; True for the system's authorities; or a context.
+            None: no TLS.
 
     Raises:
         NotAQueueError: *path* holds something other than a queue, or a queue of another format than
@@ -252,7 +253,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 
 
 def open_without_key(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
-    """Open a queue whose messages are neither read nor appended: an encrypted one needs no key."""
+    """Open a queue without access to its messages: an encrypted one needs no key."""
     with structure_only():
         return cast("Any", open)(path, **options)
 

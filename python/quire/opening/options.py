@@ -53,7 +53,7 @@ class Options:
     Options that belong together.
 
     Raises:
-        TypeError: A keyword is no option of this class; the text says where it belongs.
+        TypeError: A keyword is not an option of this class; the text says where it belongs.
 
     """
 
@@ -77,7 +77,7 @@ class Options:
 @dataclass(frozen=True, kw_only=True)
 class RollOptions(Options):
     """
-    When a queue's cycles start, and who hears of their files: *roll* of :func:`quire.open`.
+    When a queue's cycles start, and listeners for their files: *roll* of :func:`quire.open`.
 
     The cycle's length and its zone, *roll_cycle* and *time_zone*, are given to ``open`` itself.
 
@@ -89,7 +89,7 @@ class RollOptions(Options):
 
     Attributes:
         roll_time: Time of day at which a cycle starts, ``HH:MM``. Cycles shorter than a day start
-            at this time too, and at the others that their length gives.
+            at this time too, and at multiples of their length from it.
         on_file_acquired: Called with the cycle and the path when the queue opens a roll file, which
             its handles then share. A thread calls, so no handle waits; an exception is logged.
         on_file_released: Called when the last handle has left that file: once for each call of
@@ -118,11 +118,12 @@ class LayoutOptions(Options):
     Attributes:
         index_count: Slots of an index array; rounded up to a power of two.
         index_spacing: Every n-th message is indexed; rounded up to a power of two.
-        allow_network: Write on a network file system, where only one host may use the queue.
-        low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
-            this: at most once a minute, and 0 for never.
-        low_space_bytes: The same, when fewer bytes are free: 200 MiB by default, or 0, for never,
-            with a percentage of 0.
+        allow_network: Allow writing on a network file system, where only one host may use the
+            queue.
+        low_space_percent: Warn, through the logger ``quire``, when less than this share of the disk
+            is free: at most once a minute; 0: never.
+        low_space_bytes: Also warn when fewer bytes than this are free: 200 MiB by default; with a
+            percentage of 0 the default is 0, never.
 
     """
 
@@ -150,22 +151,22 @@ class WaitOptions(Options):
     """
     What a queue's handles wait for, and for how long: *wait* of :func:`quire.open`.
 
-    How long others are waited for, *timeout_s*, is given to ``open`` itself.
+    How long to wait for other processes, *timeout_s*, is given to ``open`` itself.
 
     Examples:
         >>> patient = quire.WaitOptions(group_commit_s=60, eof_grace_s=None)
         >>> quire.open("synced", durability="batch", wait=patient).close()
 
     Attributes:
-        eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
-            data and nothing came for this many seconds, and a read waits for that; None: it stays
-            there, as Java's does.
+        eof_grace_s: A tailer leaves a file without an end-of-file marker once a later file has data
+            and nothing came for this many seconds; a read waits for that. None: it stays there, as
+            Java's does.
         group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
-            ``each``, where threads that append meanwhile share the next sync anyway.
-        max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
-            one ended, with a :class:`quire.errors.ClockAheadError`: the clock is wrong. None: no
-            limit.
-        double_buffer: Build a document in memory while somebody else holds the write lock.
+            ``each``, as threads that append during a sync share the next one anyway.
+        max_clock_ahead_s: If the clock is wrong: refuse an append that would begin a cycle more
+            than this after the newest one ended, with a :class:`quire.errors.ClockAheadError`.
+            None: no limit.
+        double_buffer: Build a document in memory while another writer holds the write lock.
 
     """
 
@@ -219,13 +220,13 @@ class RingOptions(Options):
         65536
 
     Attributes:
-        capacity_bytes: How much a new ring holds, and its longest message; rounded up to a power of
+        capacity_bytes: The size of a new ring, and of its longest message; rounded up to a power of
             two from 64 KiB to 1 GiB. Default 8 MiB.
         on_full: What an append does when the ring is full: ``block`` waits, then raises a
             :class:`quire.errors.RingFullError`; ``raise`` does so at once; ``grow`` doubles the
             ring.
         read_buffer_mode: ``async``: tailers read through the ring: at the end of the queue, they
-            append what is in it themselves, unless another process does. Not implied by
+            append its messages themselves, unless another process is draining. Not implied by
             *buffer_mode*.
         write_buffer_mode: Overrides *buffer_mode* for appends.
 
@@ -385,9 +386,9 @@ class CycleOptions(Options):
 
     Attributes:
         cycle_format: The pattern of the cycles' directories, such as ``yyyy/MM/dd``.
-        cycle_length_ms: How long a cycle is, if the *roll_cycle* of ``open`` does not say it.
+        cycle_length_ms: The length of a cycle, if *roll_cycle* of ``open`` does not give it.
         cycle_time_zone: The zone of the dates in names; ``GMT`` by default.
-        entries_per_cycle: Where an index is split, a power of two.
+        entries_per_cycle: The most messages that a cycle can number, a power of two.
 
     """
 

@@ -1,4 +1,4 @@
-"""What a queue is opened with: what was given, checked, and what is set from outside."""
+"""The options that a queue is opened with: those given, checked, and those set from outside."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 Options of ``quire.open`` that the environment or a file sets, as Java's are by system properties.
 
 ``QUIRE_TIMEOUT_S=30`` sets *timeout_s*. So does ``timeout_s = 30`` in the table ``[open]`` of the
-file that ``QUIRE_CONFIG`` names, or of ``quire.toml`` in the working directory. What a program
-gives explicitly holds over both, and the environment over the file.
+file that ``QUIRE_CONFIG`` names, or of ``quire.toml`` in the working directory. Options that a
+program gives explicitly override both, and the environment overrides the file.
 
-A ``quire.toml`` that was merely found may have come with data from elsewhere: it is not read where
-queues lie, and sets only options that cannot weaken safety.
+A ``quire.toml`` that was merely found may have come with data from elsewhere: it is not read from
+directories of queues, and sets only options that cannot weaken safety.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TOGETHER: Final = (
 def for_opening(
     kind: str, given: Mapping[str, object], found: Mapping[str, Setting], *, exists: bool
 ) -> dict[str, Setting]:
-    """Return those settings that hold for a queue of a format and were not given."""
+    """Return the settings that apply to a queue of a format and were not given."""
     names = {name for name in settable(kind, exists=exists) if SETTABLE[name].opens}
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
@@ -84,7 +84,7 @@ def for_pretoucher(
 
 
 def settable(kind: str, *, exists: bool) -> set[str]:
-    """Return the names of what can be set for a queue of a format."""
+    """Return the names of the settings for a queue of a format."""
     return {
         name
         for name, it in SETTABLE.items()
@@ -221,7 +221,7 @@ def _content(path: str, *, must_exist: bool) -> bytes | None:
     with file:
         problem = _why_not_trusted(os.fstat(file.fileno()))
         if problem is None and not must_exist and detection.may_hold_queues(os.path.dirname(path)):  # noqa: PTH120
-            problem = f"it lies where queues are: name it by {FILE_VARIABLE} if it is yours:"
+            problem = f"it is in a directory of queues: name it by {FILE_VARIABLE} if it is yours:"
         if problem:
             if must_exist:
                 raise SettingError(f"{problem} path={path}")

@@ -17,7 +17,7 @@ from quire.formats.protocols import AnyTailer
 from quire.ranges.cycles import CycleRange
 
 UNFINISHED_S: Final = 10.0
-"""How long a message that a living producer has begun is waited for."""
+"""How long to wait for a message that a living producer has begun."""
 
 _SKIPPED: Final = 65_536
 _T = TypeVar("_T", bound="tuple[Any, ...]")

@@ -152,7 +152,7 @@ class OfClient:
         found = self._framing.feed(chunk)
         self.error = self._framing.error
         if not self.has_message and self._is_request(found):
-            self.error = MalformedInputError("an HTTP request, which is no message")
+            self.error = MalformedInputError("an HTTP request, not a message")
             return []
         self.has_message |= bool(found)
         return found

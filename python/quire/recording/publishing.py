@@ -110,7 +110,7 @@ class Datagrams(Output):
         return None
 
     def send(self, payload: bytes) -> bool:
-        """Send a message, which nobody may receive."""
+        """Send a message, which may never be received."""
         self._socket.sendto(payload, self._target)
         return True
 

@@ -1,4 +1,4 @@
-"""What a recording has done so far."""
+"""The counts of a recording so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recorders of every transport share."""
+"""The base of recorders of every transport."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _DESCRIPTOR: Final = arguments.whole(0, 2**31 - 1)
 _FRAMING: Final = arguments.one_of(*FRAMINGS)
 _READ_BYTES: Final = 256 << 10
 _NO_ACCEPT_S: Final = 1.0
-"""How long no client is accepted after the system could not, as without a descriptor left."""
+"""The pause after the system failed to accept a client, as without a free descriptor."""
 
 FramingName: TypeAlias = Literal["lines", "length"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 LAST_READS: Final = 64
-"""How often what the system has received is read after the end, however fast more arrives."""
+"""How often received data is still read after the end, however fast more arrives."""
 
 
 class Waiter:

@@ -2,8 +2,7 @@
 Queues of a server, as handles: what ``quire.open("quire://host:port/queue")`` returns.
 
 They are subclasses of :class:`quire.Queue`, :class:`quire.Appender`, :class:`quire.Tailer` and
-:class:`quire.Consumer`. The server is that of ``quire serve``; the protocol is described in
-``docs/remote.md``.
+:class:`quire.Consumer`. The server is ``quire serve``; ``docs/remote.md`` describes the protocol.
 """
 
 from quire.remote.appender import RemoteAppender

@@ -47,7 +47,7 @@ def refused(text: str) -> Exception:
 
 
 def _without_token(_text: str) -> RefusedError:
-    return RefusedError("NOAUTH the server wants a token, and none was given")
+    return RefusedError("NOAUTH the server requires a token, and none was given")
 
 
 def _moved(text: str) -> RefusedError:
@@ -57,7 +57,7 @@ def _moved(text: str) -> RefusedError:
     try:
         parse(address, names_queue=False)
     except OptionsError:
-        return RefusedError(f"MOVED to an address that is none: {text!r:.200}")
+        return RefusedError(f"MOVED to an invalid address: {text!r:.200}")
     error = MovedError(f"the queue is served elsewhere: server={address} (open it there)")
     error.address = address
     return error

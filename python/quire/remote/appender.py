@@ -87,7 +87,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the appender was closed."""
         return self._connection.closed
 
     def close(self) -> None:
@@ -119,8 +119,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
         Args:
             payload: The bytes.
-            wait: The server answers once ``"any"`` replica has the message, ``"all"`` of the
-                in-sync set have it, or a number of them.
+            wait: The server answers once ``"any"`` replica, ``"all"`` members of the in-sync set,
+                or a number of them have the message.
 
         Raises:
             WaitTimeoutError: Replicas did not acknowledge the message in time; it stays.
@@ -172,8 +172,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """
         Append each payload; None if there are none.
 
-        They are sent in batches, up to eight of which are under way at once; with *wait*, the
-        answer to the last one waits.
+        They are sent in batches, up to eight at a time; with *wait*, the answer to the last one
+        waits.
         """
         return self._append(_packs(payloads), self._waits(wait))
 
@@ -215,15 +215,15 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """
         Begin a message that is written value by value, and appended when the block ends.
 
-        It is built here, and sent whole: meanwhile nothing is locked, and its index is not known.
-        After an exception nothing is sent.
+        It is built here, and sent as a whole: meanwhile nothing is locked, and its index is not
+        known. After an exception nothing is sent.
 
             with queue.appender().writing_document() as document:
                 document.write("symbol", "EURUSD")
 
         Args:
             metadata: Write a metadata document, which readers skip. It is sent once: if the
-                connection is lost, it may be there or not.
+                connection is lost, it may or may not be in the queue.
             wait: How many replicas to wait for: see :meth:`write_bytes`.
 
         """
@@ -248,7 +248,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         return int(self._queue.info()["end"])
 
     def sync(self) -> None:
-        """Return when what was appended is on the server's medium."""
+        """Wait until all appended messages are on the server's medium."""
         with self._lock:
             self._connection.call("QUIRE.SYNC", self._queue.topic)
 

@@ -59,7 +59,7 @@ class Server:
 
     def leads_to(self, host: str) -> bool:
         """
-        Return whether the server may send the client, with its token, to another address.
+        Return whether the server may redirect the client, with its token, to another address.
 
         That is the same machine, or one whose certificate an authority of the user's has signed.
         """
@@ -295,7 +295,7 @@ class Connection:
             return ServerLostError(f"the connection was lost: queue={address} error={error}")
         if _is_foreign(error):
             return ServerLostError(
-                f"what answered is no server of Quire: queue={address} error={error} (a quire://"
+                f"not a Quire server answered: queue={address} error={error} (a quire://"
                 " address has the port of --listen, not that of --flight or --web)"
             )
         return error
@@ -311,7 +311,7 @@ class Connection:
         Connect unless there is a connection; try again while there is time.
 
         Raises:
-            ServerLostError: There was no connection in time.
+            ServerLostError: No connection was made in time.
 
         """
         if self.is_connected:
@@ -355,12 +355,12 @@ class Connection:
         """
         Ask until there is an answer: what may be asked twice, and may take *more_s* longer.
 
-        Until it has answered once, the server may send the client to another one.
+        Until it has answered once, the server may redirect the client to another one.
 
         Raises:
             ServerLostError: The server was not reached in time.
             ServerSilentError: The server did not answer in time.
-            MovedError: Another server has the queue, to which the client is not to be sent.
+            MovedError: Another server has the queue, and the client may not be redirected to it.
 
         """
         with self.lock:
@@ -401,9 +401,9 @@ class Connection:
         if self._is_settled:
             problem = f"the queue is served elsewhere now: queue={here.url} (open it again)"
         elif there in {*self._sent_by, here}:
-            problem = f"servers send the client in circles (correct their --peer): way={way}"
+            problem = f"servers redirect the client in circles (correct their --peer): way={way}"
         elif len(self._sent_by) >= _MOST_MOVES:
-            problem = f"too many servers send the client on: way={way}"
+            problem = f"too many redirects of the client: way={way}"
         elif not self.server.leads_to(there.host):
             problem = (
                 f"the queue is served elsewhere: queue={here.url} server={there.url} (open it"

@@ -1,4 +1,4 @@
-"""What a remote tailer does with single documents: calls of handlers, values, history."""
+"""Single documents of a remote tailer: calls of handlers, values, history."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class RemoteMembership:
     """
     A member of a group at the server, as long as its connection lives.
 
-    After a lost connection it joins again. What it had then goes to any member: acknowledging it
+    After a lost connection it joins again. The messages it had go to any member: acknowledging them
     afterwards returns False.
 
     Args:
@@ -219,7 +219,7 @@ class RemoteMembership:
         return claim.joined == self._joined and found[0] != 0
 
     def close(self) -> None:
-        """Leave the group: other members get what is not acknowledged."""
+        """Leave the group: other members get its unacknowledged messages."""
         if self.closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""What remote handles lack, and why."""
+"""Features that remote handles lack, and why."""
 
 from __future__ import annotations
 

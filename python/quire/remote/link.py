@@ -1,4 +1,4 @@
-"""What the handles of one remote queue share: where it is, its facts, and its connection."""
+"""The shared state of one remote queue's handles: its address, facts and connection."""
 
 from __future__ import annotations
 

@@ -128,5 +128,5 @@ def _listed(connection: Connection) -> set[str]:
         if not int(following):
             return found
         if int(following) <= cursor:
-            raise RefusedError(f"the server's listing does not go on: cursor={following!r}")
+            raise RefusedError(f"the server's listing does not continue: cursor={following!r}")
         cursor = int(following)

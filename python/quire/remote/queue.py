@@ -78,12 +78,12 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the queue was closed."""
         return self._link.closed
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened read-only, or the server only reads it."""
+        """Whether the queue was opened read-only, or the server only reads it."""
         return self._read_only or not self._facts["writable"]
 
     @property
@@ -347,7 +347,7 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
     Open a remote queue with the keywords of :func:`quire.open`.
 
     Raises:
-        UnsupportedError: An option is for queues of this machine.
+        UnsupportedError: An option is only for local queues.
         RollCycleMismatchError: The queue holds data of another roll cycle.
 
     """

@@ -1,4 +1,4 @@
-"""What a remote appender asks of the replicas of its queue."""
+"""Waiting for the replicas of a remote queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quire.remote.link import RemoteLink
 
 SLICE_S: Final = 0.25
-"""How long the server is asked to wait at once."""
+"""The longest wait that one request asks of the server."""
 
 
 class RemoteStates:
@@ -103,7 +103,7 @@ def replicas_word(wait: object) -> str:
     Return how many replicas to wait for, as the server takes it.
 
     Raises:
-        ValueError: The text is another one, or the number is below 1.
+        ValueError: *wait* is text other than ``any`` and ``all``, or a number below 1.
         TypeError: *wait* is neither text nor a number.
 
     """

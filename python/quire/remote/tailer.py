@@ -37,14 +37,14 @@ _MANY: Final = 4096
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _BLOCK_MS: Final = 20_000
-"""How long the server waits at most before it says that there is nothing."""
+"""The longest time that the server waits before it answers that there is no message."""
 
 
 class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     """
     Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
 
-    Messages come in batches, and the next batch is asked for while one is read. The position of a
+    Messages come in batches, and the next batch is requested while you read one. The position of a
     named tailer is kept by the queue's table, as at home; it is stored with each batch, by
     :meth:`commit` and by :meth:`close`: after a crash, messages since then are delivered again.
 
@@ -107,7 +107,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the tailer was closed."""
         return self._connection.closed
 
     @property
@@ -310,7 +310,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return SocketWait(socket_watch(), handle, waits, number)
 
     def spin(self, timeout_s: float | None = None) -> bool:
-        """Wait for a message; the server is not asked more often for it. False if none came."""
+        """Wait for a message, without polling the server more often; False if none came."""
         ends = math.inf if timeout_s is None else monotonic() + timeout_s
         while not self._prepare():
             left_s = ends - monotonic()
@@ -410,7 +410,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return found
 
     def payloads(self) -> Iterator[bytes]:
-        """Iterate over the bytes of the messages that are there."""
+        """Iterate over the bytes of the existing messages."""
         while (found := self.read_bytes()) is not None:
             yield found
 

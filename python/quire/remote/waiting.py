@@ -49,7 +49,7 @@ class SocketWatch:
         threading.Thread(target=self._run, name="quire-remote", daemon=True).start()
 
     def add(self, handle: int, waits: EventLoopWaits, number: int) -> None:
-        """Wake somebody once a socket has something to read."""
+        """Wake a waiting task once a socket has something to read."""
         with self._lock:
             self._waiting[handle] = waits, number
             try:
@@ -58,7 +58,7 @@ class SocketWatch:
                 self._epoll.modify(handle, _EVENTS)
 
     def remove(self, handle: int) -> None:
-        """Wake nobody any more."""
+        """End a wait before its task is woken."""
         with self._lock:
             self._waiting.pop(handle, None)
             try:

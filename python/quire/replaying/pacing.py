@@ -1,4 +1,4 @@
-"""What a replay reads: a range of a queue, in which each message waits until it is due."""
+"""The source of a replay: a range of a queue, in which each message waits until it is due."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 Replication: a queue on several machines.
 
 A :class:`Source` sends every message of a queue to each :class:`Sink` that connects; a sink keeps a
-copy with the same messages under the same indexes, and says what it has stored.
+copy with the same messages under the same indexes, and acknowledges what it has stored.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
-What of a replica differs from its source: put aside, never deleted.
+Putting aside the end of a replica that differs from its source; nothing is deleted.
 
-The file of the cycle with the first message that differs, and those of later cycles, are moved into
-the folder ``aside`` of the queue, and a file with the messages before takes the place of the first.
+The file of the cycle with the first different message, and those of later cycles, are moved into
+the folder ``aside`` of the queue, and a file with the earlier messages replaces the first.
 
 1. that file is built in ``aside/.building``, and synced; 2. the folder is renamed to ``.built``,
-with a note of what is to be done; 3. the files are moved, the newest first; 4. the new file takes
-its place; 5. the table forgets what is gone; 6. ``.built`` is removed. Killed before 2, nothing has
-changed; killed after it, the next sink, or a promotion, goes on from there.
+with a note of the remaining steps; 3. the files are moved, the newest first; 4. the new file takes
+its place; 5. the table forgets the moved cycles; 6. ``.built`` is removed. If it is killed before
+2, nothing has changed; after that, the next sink, or a promotion, continues from there.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class PutAside(NamedTuple):
     What was taken out of a replica.
 
     Attributes:
-        folder: The queue in which it is now; with the messages of its first cycle that stayed.
+        folder: The queue that now holds the messages, and those of its first cycle that stayed.
         first_index: The index of the first message that differed.
-        messages: How many messages there were from that one on, as far as they could be counted.
+        messages: How many messages were put aside, as far as they could be counted.
 
     """
 
@@ -80,16 +80,16 @@ def put_aside(
     """
     Put the messages from an index on aside; the queue ends before it then.
 
-    Nobody may append meanwhile: this keeps the append lock, as a sink does, which stays.
+    Appends are refused meanwhile: this takes the append lock, as a sink does, and keeps it.
 
     Args:
-        path: The queue, which no sink of this process has open.
+        path: The queue, which no sink of this process may have open.
         index: The index of the first message to go.
         options: Those of :func:`quire.open` for the queue, and the file that is built.
 
     Raises:
         AppendLockedError: A sink keeps the queue.
-        LockHeldError: Retention runs, and does not end.
+        LockHeldError: Retention of the queue runs, and does not end in time.
 
     Examples:
         >>> from quire.replication.aside import put_aside
@@ -122,7 +122,7 @@ def put_aside(
 
 
 def finish(queue: JournalQueue, writer: BatchWriter) -> PutAside | None:
-    """Do what is left of a repair that was killed; return what it put aside, if there was one."""
+    """Complete a repair that was killed; return what it put aside, if there was one."""
     with SafeFolder.at(queue.path) as folder:
         if not folder.has(FOLDER):
             return None

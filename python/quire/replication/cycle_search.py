@@ -74,11 +74,13 @@ class CycleSearch:
             digest: The hash of their digests.
 
         Raises:
-            ReplicationError: The answer is to a range that was not asked for.
+            ReplicationError: The source answered a question that was not asked.
 
         """
         if asked != self.asked:
-            raise ReplicationError(f"the source answered what was not asked: range={asked}")
+            raise ReplicationError(
+                f"the source answered a question that was not asked: range={asked}"
+            )
         if lowest > self._first:  # it has deleted cycles meanwhile
             self.__init__(self._digests, [*self._cycles, self._newest], lowest)  # type: ignore[misc]
             return None if self.is_needed else Same()

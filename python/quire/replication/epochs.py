@@ -1,4 +1,4 @@
-"""What a queue knows of its replicas when an epoch begins, or messages are taken from its end."""
+"""The record of a queue's replicas when an epoch begins, or messages are removed from its end."""
 
 from __future__ import annotations
 

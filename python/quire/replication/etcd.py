@@ -29,10 +29,10 @@ class Etcd:
     Args:
         url: Where it serves: ``http://HOST:PORT`` or ``https://HOST:PORT``.
         timeout_s: How long an answer may take.
-        tls: What this side shows with ``https``.
+        tls: The certificate that this side shows with ``https``.
 
     Raises:
-        OptionsError: The URL is none of an etcd, or the package etcd3gw is missing.
+        OptionsError: *url* is not the URL of an etcd, or the package etcd3gw is missing.
 
     """
 

@@ -18,19 +18,19 @@ _ANSWER_S: Final = 30.0
 
 def forget(path: str | PathLike[str], name: str) -> None:
     """
-    Take a replica out of the in-sync set of a source: nothing waits for it any more.
+    Take a replica out of the in-sync set of a source: appends no longer wait for it.
 
-    It may be promoted only at the loss of what it has not acknowledged. If it connects again and
-    catches up, it is a member again. The set of a :class:`Node` stands in etcd, where the node that
-    is the source takes it out first: until then it might be promoted.
+    If it is promoted, messages that it has not acknowledged are lost. If it connects again and
+    catches up, it is a member again. The set of a :class:`Node` is also in etcd, where the node
+    that is the source removes it first: until then it might be promoted.
 
     Args:
         path: The directory of the source's queue, which may be in use.
-        name: The replica's.
+        name: The name of the replica.
 
     Raises:
-        ReplicationError: The in-sync set has no member of this name, or it stands in etcd, and no
-            node that is the source runs here, or etcd does not answer.
+        ReplicationError: The in-sync set has no member of this name; or it is in etcd, and the node
+            that is the source does not run here, or etcd does not answer.
 
     Examples:
         >>> import asyncio
@@ -51,7 +51,7 @@ def forget(path: str | PathLike[str], name: str) -> None:
 
     """
     if standing.read(path) is None:
-        raise NotAQueueError(f"no queue that is replicated: path={fspath(path)}")
+        raise NotAQueueError(f"not a replicated queue: path={fspath(path)}")
     states = ReplicaStates.open_existing(path)
     if states is not None and states.lease_end:
         MAILBOX.ask(path, {"name": name}, to=name, waits_s=_ANSWER_S)
@@ -63,5 +63,5 @@ def forget(path: str | PathLike[str], name: str) -> None:
 
 
 def take_request(folder: SafeFolder) -> Mapping[str, Any] | None:
-    """Return what a node that is the source is asked to forget, once."""
+    """Return the replica that a node that is the source is asked to forget, once."""
     return MAILBOX.take(folder, lambda asked: isinstance(asked["name"], str))

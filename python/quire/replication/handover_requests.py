@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
     Attributes:
         asked: The request, for the answer.
-        to: The sink that shall take over.
+        to: The sink that is to take over.
         timeout_s: How long the sink may take.
 
     """
@@ -33,11 +33,11 @@ class Request(NamedTuple):
 
 def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> Successor:
     """
-    Have the source of a queue, which runs in any process, hand over to one of its sinks.
+    Make the source of a queue, which may run in any process, hand over to one of its sinks.
 
-    Nothing is lost: nobody may append from then on, the sink gets what it lacks, is promoted, and
-    begins the next epoch. The old source follows it, if it serves. If the sink does not get all
-    messages in time, appends go on at the old source.
+    Nothing is lost: the source refuses appends from then on, the sink gets the messages it lacks,
+    is promoted, and begins the next epoch. The old source follows it, if it serves. If the sink
+    does not get all messages in time, the old source accepts appends again.
 
     Args:
         path: The directory of the source's queue.
@@ -48,7 +48,7 @@ def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> 
         The sink, its epoch and where it serves.
 
     Raises:
-        ReplicationError: No source runs that has such a sink, or it did not hand over.
+        ReplicationError: No running source has such a sink, or the source did not hand over.
         PeerSilentError: The source did not answer.
 
     Examples:
@@ -75,7 +75,7 @@ def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> 
 
 
 def take_request(folder: SafeFolder, sinks: Collection[str]) -> Request | None:
-    """Return what is asked of a source with these sinks, once: nobody else gets it then."""
+    """Return the request to a source with these sinks; each request is returned only once."""
 
     def is_for_here(asked: Mapping[str, Any]) -> bool:
         to, timeout_s = asked["to"], asked["timeout_s"]

@@ -1,4 +1,4 @@
-"""What a node has on its disk: the queue, its standing, and the file of its lease."""
+"""The files of a node: the queue, its standing, and its lease."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Home:
 
     @property
     def standing(self) -> Standing | None:
-        """Its part in the replication; None where there is no queue."""
+        """Its part in the replication; None if there is no queue."""
         return standing.read(self.path) if self._is_queue else None
 
     def begin(self) -> str | None:
-        """Return the queue's identity, and let nobody append until there is a lease."""
+        """Return the queue's identity, and refuse appends until there is a lease."""
         if not self._is_queue:
             return None
         found = standing.read(self.path)
@@ -78,17 +78,17 @@ class Home:
         return self.prepare() and boot_time_ns() >= self._made_ns + _NOTICED_NS
 
     def extend_lease(self, end_ns: int) -> None:
-        """Let everybody append until a time."""
+        """Accept appends until a time."""
         if self._states is not None:
             self._states.set_lease_end(end_ns)
 
     def end_lease(self) -> None:
-        """Let nobody append."""
+        """Refuse appends."""
         if self._states is not None:
             self._states.set_lease_end(_OVER)
 
     def begin_reign(self, epoch: int, members: frozenset[str]) -> None:
-        """Be the source of an epoch; nobody may append yet."""
+        """Become the source of an epoch; appends are still refused."""
         found = self.standing
         if found is None or self._states is None:
             raise FileNotFoundError(self.path)
@@ -109,13 +109,13 @@ class Home:
         return frozenset(name for name, _, is_member, *_ in found if is_member)
 
     def add_member(self, name: str) -> None:
-        """Have a node be in the in-sync set here."""
+        """Add a node to the in-sync set here."""
         states = self._states
         if states is not None:
             states.set_member(states.slot_of(name, "unknown"), True)  # noqa: FBT003
 
     def set_members(self, members: frozenset[str]) -> None:
-        """Have these nodes, and no others, be in the in-sync set here."""
+        """Replace the members of the in-sync set here by these nodes."""
         present = self.members
         for name in members - present:
             self.add_member(name)
@@ -154,7 +154,7 @@ class Home:
         return None if self._queue is None else self._queue.last_index
 
     def open_appends(self, lease_end_ns: int) -> None:
-        """Let everybody append, until the lease ends."""
+        """Accept appends until the lease ends."""
         self.extend_lease(lease_end_ns)
         with open_queue(self.path, create=False) as queue:
             if queue.lock_holder(APPEND_LOCK) is not None:
@@ -189,7 +189,7 @@ class Home:
         Put what the source does not have aside, if nothing of it was acknowledged.
 
         Raises:
-            DivergedError: Some of that was acknowledged, and may be lost.
+            DivergedError: An acknowledged message is missing at the source, and may be lost.
 
         """
         acknowledged = None if self._states is None else self._states.acknowledged("all")
@@ -199,6 +199,6 @@ class Home:
         aside.put_aside(self.path, error.index)
 
     def close(self) -> None:
-        """Let go of the files; nobody can append until the next node here has a lease."""
+        """Close the files; appends are refused until the next node here has a lease."""
         self.end_lease()
         self._states = None

@@ -1,4 +1,4 @@
-"""The in-sync set of a source: which sinks others wait for, kept beside the queue."""
+"""The in-sync set of a source, kept beside the queue: the sinks that appends wait for."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class InSyncSet:
     """
     What a source stores of its sinks, in the file that all processes of the queue map.
 
-    A sink joins once it has what there was when it connected, or, if that took longer, when it was
-    last seen to have caught up. It stays a member while it is away, and over restarts of the
-    source, until it is forgotten or dropped.
+    A sink joins once it has every message that existed when it connected or, if that took longer,
+    when it last caught up. It stays a member while it is away, and across restarts of the source,
+    until it is forgotten or dropped.
 
     Args:
         queue: The source's.
         epoch: The number of the source's epoch.
-        drop_after_s: Take sinks out that were away for this long; None: never.
-        joins: Whether sinks join by catching up; else others say who is a member.
+        drop_after_s: Remove sinks that were away for this long; None: never.
+        joins: Whether sinks join by catching up; if not, the caller sets the members.
 
     Raises:
         CorruptError: The file is damaged.
@@ -57,7 +57,7 @@ class InSyncSet:
         self._away_since: dict[str, float] = {}
 
     def note(self, session: SourceSession) -> bool:
-        """Store what a session's sink has acknowledged; whether anybody waited for that."""
+        """Store what a session's sink has acknowledged; return whether an append waited for it."""
         if session.reader is None:
             return False
         slot = self._slot_of(session)
@@ -133,7 +133,7 @@ class InSyncSet:
             self._states.note_connection(slot, is_connected=False, is_synced=is_synced)
 
     def tick(self) -> None:
-        """Let time pass: take out sinks that were away for too long."""
+        """Advance the time: remove sinks that were away for too long."""
         if self._drop_after_s is None:
             return
         now = time.monotonic()
@@ -143,13 +143,13 @@ class InSyncSet:
             elif now - self._away_since.setdefault(name, now) >= self._drop_after_s:
                 self._states.forget(name)
                 _log.warning(
-                    "a sink was away for too long, and is not waited for any more: name=%s "
+                    "a sink was away for too long, and appends no longer wait for it: name=%s "
                     "drop_after_s=%s",
                     name,
                     self._drop_after_s,
                 )
 
     def close(self) -> None:
-        """Let another source store what sinks have."""
+        """Allow another source to store what sinks have."""
         with suppress(QuireError, OSError):
             self._states.unlock_source()

@@ -19,7 +19,7 @@ _MUST_AGREE: Final = ("pattern", "length_ms", "epoch_ms", "sequences", "wire_typ
 
 
 def of_queue(queue: Queue) -> dict[str, Any]:
-    """Return what a sink needs to know."""
+    """Return the layout that a sink needs to know."""
     roll = queue.roll_cycle
     index_count, index_spacing = queue._index_shape  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     return {
@@ -72,7 +72,7 @@ def check_own(given: Mapping[str, Any]) -> None:
     Check that options of a replica are none that its source decides.
 
     Raises:
-        UnsupportedError: The source decides an option that was given.
+        UnsupportedError: An option was given that the source decides.
 
     """
     for each in _DECIDED_BY_SOURCE:
@@ -93,7 +93,7 @@ def options_of(found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
         given: The options that the replica has beside that.
 
     Raises:
-        ReplicationError: A value is missing, or none that a queue can have.
+        ReplicationError: A value is missing, or no queue can have it.
 
     """
     epoch_ms, zone = _whole(found, "epoch_ms"), _text(found, "time_zone")

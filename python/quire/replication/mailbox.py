@@ -1,10 +1,10 @@
 """
 Asking the source of a queue for something, from another process.
 
-A request is a file in the queue's directory: only users who may write to that, and so to the queue,
-can ask. The source renames it when it begins, and answers in a file beside it. It takes no request
-whose time is over: nobody waits for the answer. That time is counted since the machine was started,
-since another clock may be set.
+A request is a file in the queue's directory: only users who may write to the directory, and so to
+the queue, can ask. The source renames it when it begins, and answers in a file beside it. It
+ignores expired requests, as the asking process no longer waits. Expiry uses the time since the
+machine was started, because the wall clock may be set.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Mailbox:
             path: The directory of the source's queue.
             asked: What is asked.
             to: The sink that it is about, for errors.
-            waits_s: How long the source may take, beside the time until it sees the request.
+            waits_s: How long the source may take after it has seen the request.
 
         Raises:
             ReplicationError: No source took the request, or it could not do what it asks.
@@ -109,7 +109,7 @@ class Mailbox:
     def take(
         self, folder: SafeFolder, is_for_here: Callable[[Mapping[str, Any]], bool]
     ) -> Mapping[str, Any] | None:
-        """Return what is asked of a source, once: nobody else gets it then."""
+        """Return the request to a source; each request is returned only once."""
         found = _content(folder, self._request)
         if found is None or found.keys() != self._fields:
             return None
@@ -123,7 +123,7 @@ class Mailbox:
     def answer(
         self, folder: SafeFolder, asked: Mapping[str, Any], found: Mapping[str, Any] | Exception
     ) -> None:
-        """Answer a request with what was done, or why nothing was."""
+        """Answer a request with the result, or the reason for its failure."""
         if isinstance(found, Exception):
             found = {"state": "failed", "reason": str(found)}
         else:

@@ -58,28 +58,28 @@ class Node:
     """
     Keeps a queue with other nodes: one is the source, the others are its sinks.
 
-    The node that holds the lease in etcd is the source. When it is lost, a node of the in-sync set
-    becomes the source of the next epoch, within the time of the lease and two seconds.
+    The node that holds the lease in etcd is the source. When that node is lost, a node of the
+    in-sync set becomes the source of the next epoch, at most the lease and two seconds later.
 
         etcd = Etcd("http://10.0.0.9:2379", timeout_s=2.5)
         node = Node("orders", etcd, name="a", host="10.0.0.1", port=7001, tls=tls)
         await node.run_forever()
 
     Args:
-        path: The directory of the queue. Where there is none it becomes a copy.
+        path: The directory of the queue. If it does not exist, a copy is created there.
         register: The etcd: :class:`quire.replication.Etcd`.
-        name: The node's, which no other has.
-        host: Where it serves as the source: an address that the other nodes reach.
+        name: The node's name, unique among the nodes.
+        host: Where it serves as the source: an address that the other nodes can reach.
         port: The port.
-        lease_s: For how many seconds a source goes on without etcd; at least 2.
-        queue: The identity of the queue, where etcd has several and there is no queue here yet.
-        acknowledge: What it reports as a sink: see :class:`Sink`.
+        lease_s: For how many seconds a source continues without etcd; at least 2.
+        queue: The identity of the queue, if etcd has several and there is no queue here yet.
+        acknowledge: What it acknowledges as a sink: see :class:`Sink`.
         drop_after_s: After how many seconds a sink that is away leaves the in-sync set; None:
             never.
         tls: The certificates of all nodes. Addresses beyond this machine need them.
         insecure: Do without them.
-        compress: As the source, send batches compressed by zstd to sinks that take that.
-        on_change: Called with what the node is now, for a log.
+        compress: As the source, send batches compressed with zstd to sinks that support it.
+        on_change: Called with the node's new role, for a log.
 
     Raises:
         OptionsError: An option is invalid.
@@ -138,8 +138,8 @@ class Node:
             await node.run_forever()
 
         Raises:
-            RegisterError: etcd does not answer when the node begins, or it has another node of this
-                name that lives.
+            RegisterError: etcd does not answer when the node begins, or another living node has
+                this name.
             ReplicationError: The queue here cannot be a replica.
 
         """
@@ -176,7 +176,7 @@ class Node:
             if queues:
                 found = queues[0]
             else:
-                self._note("no queue is here, and none has a source: waiting")
+                self._note("there is no queue here, and no queue has a source: waiting")
                 await asyncio.sleep(_AGAIN_S)
         self._candidate.queue = found
 
@@ -190,7 +190,7 @@ class Node:
                     raise
                 self._note(str(error))
             except RegisterError as error:
-                self._note(f"{error} (it goes on until its lease ends)")
+                self._note(f"{error} (it continues until its lease ends)")
                 self._look_at_end()
 
     async def _elect(self) -> None:
@@ -435,7 +435,7 @@ class Node:
             await asyncio.sleep(_AGAIN_S)
 
     async def _watch_home(self) -> None:
-        """Have the file of the lease be there before everybody may append."""
+        """Create the file of the lease before appends are accepted."""
         while not await asyncio.to_thread(self._home.prepare):  # noqa: ASYNC110 - a file
             await asyncio.sleep(_POLL_S)
 

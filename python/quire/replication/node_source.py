@@ -1,4 +1,4 @@
-"""The source of a node: it hands over in etcd, which lets no other node take its place."""
+"""The source of a node: it hands over in etcd, so that no other node takes its place."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NodeSource(Source):
         port: The port.
         tls: The certificates.
         insecure: Listen beyond this machine without them.
-        compress: Compress what is sent to sinks that take that.
+        compress: Compress what is sent to sinks that support it.
 
     """
 
@@ -89,7 +89,7 @@ class NodeSource(Source):
         self._office = office
 
     def _new_in_sync_set(self) -> InSyncSet:
-        """Return a set that nobody joins but by way of etcd: only then may a node be promoted."""
+        """Return a set that sinks join only through etcd: only then may a node be promoted."""
         return InSyncSet(self._original.queue, self.epoch, None, joins=False)
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:

@@ -42,7 +42,7 @@ class Original:
         TableLostError: Another directory is at the queue's path, or none.
 
     Attributes:
-        has_closed_groups: Whether nobody can read with some of its groups, as in a replica.
+        has_closed_groups: Whether some of its groups are closed for consumers, as in a replica.
 
     """
 
@@ -60,9 +60,9 @@ class Original:
 
     def open_groups(self, queue: JournalQueue) -> None:
         """
-        Have everybody read with the groups, which a handover may have closed.
+        Reopen the groups for consumers; a handover may have closed them.
 
-        Where that fails, `has_closed_groups` says so: it is to be tried again.
+        If that fails, `has_closed_groups` stays set, and the caller tries again.
 
         Args:
             queue: This queue, or another handle of it.
@@ -82,7 +82,7 @@ class Original:
         """Check that a sink may have the messages."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what a welcome says."""
+        """Return the content of a welcome."""
         return {
             "queue": self.standing.identity,
             "epoch": self.standing.epoch,
@@ -104,7 +104,7 @@ class Original:
 
     def fence(self, epoch: int) -> None:
         """
-        Stop everybody's appends for good: another queue is the source of a later epoch.
+        Refuse all appends for good: another queue is the source of a later epoch.
 
         Args:
             epoch: That one, below which this queue follows no source any more.
@@ -117,7 +117,7 @@ class Original:
             self.standing = fenced
 
     def note_acknowledged(self, place: Place) -> None:
-        """Have every process know, and Java's, what a replica has."""
+        """Publish what a replica has to all processes, Java's too."""
         if self.queue.roll_cycle.to_sequence(place.next) > 0:
             self.queue._note_acknowledged(place.next - 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
@@ -138,7 +138,7 @@ class Original:
         Return what reads the batches after a place.
 
         Raises:
-            ReplicationError: There is no such place.
+            ReplicationError: The queue has no such place.
 
         """
         return Reader(self.queue.tailer(on_missing="raise"), place)
@@ -167,7 +167,7 @@ class Reader:
         return Place(*self._batches.end)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.tailer.close()
 
 
@@ -182,7 +182,7 @@ def _source_standing(queue: JournalQueue) -> Standing:
             finally:
                 writer.promote()
     if found.role == "sink":
-        text = "this queue is a replica, which no source reads from"
+        text = "this queue is a replica, and cannot be a source"
         hint = f"quire promote {queue.path} makes it a source"
         raise ReplicationError(f"{text}: path={queue.path} ({hint})")
     if found.role != "source":

@@ -1,4 +1,4 @@
-"""What is known of a queue's replicas, in a file for those who may use the queue's table."""
+"""The state of a queue's replicas, in a file for the users of the queue's table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def states_at(path: str | PathLike[str]) -> ReplicaStates:
 
 
 def _mode_in(folder: SafeFolder) -> int:
-    """Return the permission bits of a new file that everybody can use who can use the table."""
+    """Return the permission bits of a new file for the users of the table."""
     table, around = folder.stat(TABLE), folder.path.stat()
     if table is None or not stat.S_ISREG(table.st_mode):
         return 0o600

@@ -1,4 +1,4 @@
-"""Which user a peer on this machine is: what of Linux's tables of connections says that."""
+"""Which user a peer on this machine belongs to, by Linux's tables of connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_of_same_user(own: tuple[Any, ...] | None, peer: tuple[Any, ...] | None) -
     """
     Whether a peer is a process on this machine of the same user, or of root.
 
-    Where the system does not say, every process on this machine counts.
+    If the system does not report it, every process on this machine counts.
 
     Args:
         own: This side's address, of an open connection.

@@ -1,4 +1,4 @@
-"""Where the readers of a queue are: what a source says of them, and how a sink keeps it."""
+"""The positions of a queue's readers: what a source sends, and how a sink keeps it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class KeptPositions:
         Keep what a source has said: may take long.
 
         Raises:
-            ReplicationError: The source sent what is no position of a reader.
+            ReplicationError: The source sent something that is not the position of a reader.
 
         """
         states = dict(self._waiting)
@@ -168,7 +168,7 @@ class KeptPositions:
                 self._in_use[name] = at
 
     def _was_moved(self, name: str, version: int) -> bool:
-        """Whether somebody has read with a tailer here, beyond what the source says of it."""
+        """Return whether a tailer was read here beyond its position at the source."""
         own = _tailers_of(self._queue).get(name)
         return own is not None and own[1] > version
 
@@ -182,15 +182,15 @@ class KeptPositions:
                 )
 
     def _is_deleted(self, name: str) -> bool:
-        """Delete a tailer; False while somebody reads with it here, since it was the source's."""
+        """Delete a tailer of the source; return False while it is open here."""
         try:
             self._queue.delete_tailer(name)
         except TailerInUseError as error:
             self._in_use.setdefault(name, None)
             if name not in self._warned:
                 self._warned.add(name)
-                text = "a tailer of the source is read with in the replica"
-                hint = "what the source says of it is kept once it is closed here"
+                text = "a tailer of the source is open in the replica"
+                hint = "its position at the source is stored once it is closed here"
                 _log.warning(
                     "%s: name=%s pid=%d path=%s (%s)", text, name, error.pid, self._queue.path, hint
                 )
@@ -219,7 +219,7 @@ class KeptPositions:
             if name not in self._waiting:
                 text = "the source has a group of this name, which consumers of the replica use"
                 _log.warning(
-                    "%s: group=%s path=%s (what the source's have read is kept once they leave)",
+                    "%s: group=%s path=%s (the source's state of it is stored once they leave)",
                     text,
                     name,
                     self._queue.path,
@@ -228,7 +228,7 @@ class KeptPositions:
 
 
 def take_groups(queue: JournalQueue) -> None:
-    """Have nobody read with the groups of a queue that is a replica from now on."""
+    """Close the groups of a queue that is a replica from now on."""
     for file in side_files(queue.path):
         if not group_is_kept(file):
             group_take(file, file_mode=_mode_of(queue, file))
@@ -244,10 +244,10 @@ def fit_groups(queue: JournalQueue, end: int) -> None:
 
 def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
     """
-    Have everybody read with the groups of a replica that is promoted.
+    Open the groups of a replica that is promoted for consumers.
 
     Args:
-        queue: It, while nobody appends.
+        queue: The replica, while appends are refused.
         is_exact: Whether the source had closed its groups before it said where they are: else what
             the replica has may have been delivered meanwhile.
 
@@ -273,7 +273,7 @@ def _mode_of(queue: JournalQueue, file: Path) -> int:
 
 
 def has_kept_groups(queue: JournalQueue) -> bool:
-    """Whether nobody can read with some groups of a queue, as its source's groups in a replica."""
+    """Return whether some groups of a queue are closed, as its source's groups in a replica."""
     return bool(_kept(queue.path))
 
 

@@ -1,4 +1,4 @@
-"""Making a source of a replica."""
+"""Promoting a replica: it becomes the source."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _POLL_S: Final = 0.05
 
 def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     """
-    Make a source of a replica: everybody may append to it from then on.
+    Make a replica the source: from then on it accepts appends.
 
-    A sink that keeps it ends first. A new epoch begins: the sinks of this queue refuse the old
-    source, which has to become a sink.
+    A sink that is running for it ends first. A new epoch begins: the sinks of this queue refuse the
+    old source, which has to become a sink.
 
     Args:
         path: The replica's directory.
-        timeout_s: How long a sink may take to end.
+        timeout_s: How long the sink may take to end.
 
     Returns:
         The number of the epoch that begins.
 
     Raises:
-        ReplicationError: The queue is no replica, or it is one no more.
-        AppendLockedError: Its sink did not end in time.
+        ReplicationError: The queue is not a replica, or no longer one.
+        AppendLockedError: The replica's sink did not end in time.
         WriterInUseError: A source of the queue runs.
 
     Examples:
@@ -54,7 +54,9 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     """
     found = standing.read(path)
     if found is None or found.role == "none":
-        raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
+        raise ReplicationError(
+            f"only a replica can be promoted, and this queue is not one: path={fspath(path)}"
+        )
     was_source = found.role == "source"
     if not was_source:
         found = found.promoted()
@@ -67,7 +69,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         # A promotion that was killed here is finished now.
         is_closed = queue.lock_holder(APPEND_LOCK) is not None
         if was_source and not is_closed:
-            text = "only a replica is promoted, and this is the queue of a source"
+            text = "only a replica can be promoted, and this is the queue of a source"
             raise ReplicationError(f"{text}: path={fspath(path)} epoch={found.epoch}")
         if is_closed:
             writer = _writer(queue, timeout_s)

@@ -1,4 +1,4 @@
-"""Giving a source that lost its disk its messages back, from a replica."""
+"""Restoring a source that lost its disk from a replica."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class RefillSource(AnySource[SourceSession]):
     """
     Sends the messages of a replica to the source that lost them, and makes it the source again.
 
-    The replica stays one, and nobody appends to it; no sink keeps it meanwhile. What connects is a
-    :class:`Sink` with ``refills=True``. Once it has all, it begins the next epoch.
+    The replica stays a replica and refuses appends; no sink may run for it meanwhile. The lost
+    source connects as a :class:`Sink` with ``refills=True``. Once it has all messages, it begins
+    the next epoch.
 
     Args:
         path: The replica's directory.
@@ -104,7 +105,7 @@ class RefillSource(AnySource[SourceSession]):
 
     async def close(self) -> None:
         """
-        Stop listening, and let go of the replica; leaving the ``async with`` block does it too.
+        Stop listening, and close the replica; leaving the ``async with`` block does it too.
 
             await giver.close()
         """
@@ -121,14 +122,14 @@ class RefillSource(AnySource[SourceSession]):
 
     async def refilled(self) -> Successor:
         """
-        Wait until a source has taken all messages and has begun its epoch; return which.
+        Wait until a source has all messages and has begun its epoch; return the epoch.
 
             async with RefillSource("copy", host="10.0.0.2", port=7003, tls=tls) as giver:
                 await giver.refilled()
 
         Raises:
             HandoverError: The source did not say that it has taken over.
-            ClosedError: This was closed.
+            ClosedError: The :class:`RefillSource` was closed.
 
         """
         while True:
@@ -149,9 +150,9 @@ class RefillSource(AnySource[SourceSession]):
 def _check_replica(path: str) -> None:
     found = standing.read(path)
     if found is None:
-        raise NotAQueueError(f"no queue that is replicated: path={path}")
+        raise NotAQueueError(f"not a replicated queue: path={path}")
     if found.role != "sink":
-        text = "only a replica refills a source, and this is none"
+        text = "only a replica can refill a source, and this queue is not one"
         raise ReplicationError(f"{text}: path={path} role={found.role}")
 
 
@@ -161,7 +162,7 @@ class _Remaining(Original):
     def _own_standing(self) -> Standing:
         found = standing.read_of(self.queue)
         if found is None:
-            raise NotAQueueError(f"no queue that is replicated: path={self.queue.path}")
+            raise NotAQueueError(f"not a replicated queue: path={self.queue.path}")
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -175,7 +176,7 @@ class _Remaining(Original):
     def check_sink(self, features: frozenset[str], peer: str) -> None:
         """Refuse sinks that would follow a replica."""
         if wire.REFILL not in features:
-            text = "a replica that refills its source is followed by no sink"
+            text = "no sink can follow a replica that refills its source"
             raise ReplicationError(f"{text}: path={self.queue.path} peer={peer}")
 
 

@@ -1,5 +1,5 @@
 """
-What nodes agree on, in etcd: who is the source, until when, and who may be the next one.
+What nodes agree on, in etcd: which is the source, until when, and which may be the next.
 
 Consensus is etcd's. Nothing here knows queues or connections.
 """
@@ -56,7 +56,7 @@ class Put(NamedTuple):
 
 
 class Register(Protocol):
-    """What is used of etcd: it raises `EtcdAwayError` where it cannot answer."""
+    """The operations of etcd that are used; they raise `EtcdAwayError` if it cannot answer."""
 
     def read(self, prefix: str) -> Mapping[str, Entry]:
         """Return the keys with a prefix, as of one revision."""
@@ -220,5 +220,5 @@ def _json(text: str) -> object:
 
 
 def _refused(key: str, value: object) -> RegisterError:
-    text = "etcd has what no node has written"
+    text = "etcd has a value that no node has written"
     return RegisterError(f"{text}: key={key} found={value!r}")

@@ -43,7 +43,7 @@ class Replica:
     Args:
         path: Its directory, which is created with the first connection if it does not exist.
         options: Those of :func:`quire.open`, without the ones that the source decides.
-        refills: It is the queue of a source, which takes what it lost from a replica.
+        refills: Whether it is the queue of a source that takes its lost messages from a replica.
 
     """
 
@@ -77,7 +77,7 @@ class Replica:
         layout.check_same(self._queue, shape)
         if self._writer is None:
             if self.standing is None and self._queue.last_index is not None:
-                text = "the directory holds a queue that is no replica"
+                text = "the directory holds a queue that is not a replica"
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = self._closed(self._queue, facts.get("last"))
             aside.finish(self._queue, self._writer)
@@ -92,7 +92,7 @@ class Replica:
 
     def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
         """
-        Let nobody else append.
+        Keep all other processes from appending.
 
         Raises:
             ReplicationError: The queue of the source has more than the replica.
@@ -109,7 +109,7 @@ class Replica:
         if own is not None and (type(last) is not int or own > last):
             writer.promote()
             shown = None if type(last) is not int else f"{last:#x}"
-            text = "this queue has more than the replica"
+            text = "this queue has more messages than the replica"
             indexes = f"last_index={own:#x} replica_last_index={shown}"
             raise ReplicationError(f"{text}: path={self.path} {indexes} (nothing was changed)")
         return writer
@@ -120,7 +120,7 @@ class Replica:
         try:
             queue = cast("JournalQueue", open_queue(self.path, **options))
         except (ValueError, UnsupportedError, RollCycleMismatchError) as error:
-            text = "no replica can be laid out as the source says"
+            text = "no replica can have the source's layout"
             raise ReplicationError(f"{text}: path={self.path} reason={str(error)!r}") from None
         return queue
 
@@ -156,7 +156,7 @@ class Replica:
 
     @property
     def end(self) -> Place | None:
-        """Where it ends; None if it is empty."""
+        """Where the replica ends; None if it is empty."""
         end = self._joined().end
         return None if end is None else Place(*end)
 
@@ -167,7 +167,7 @@ class Replica:
         return None
 
     def older_digests(self) -> CycleDigests:
-        """Return the digests of its cycles."""
+        """Return the digests of the replica's cycles."""
         queue = self._queue
         if queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -197,7 +197,7 @@ class Replica:
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def promote(self, epoch: int) -> None:
-        """Make it the source of a new epoch, and close it: everybody may append."""
+        """Make it the source of a new epoch, and close it: appends are accepted."""
         writer, own, queue = self._joined(), self.standing, self._queue
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -251,7 +251,7 @@ class Replica:
             raise ReplicationError(f"{text}: path={self.path} {name=} reason={error}") from None
 
     def sync(self) -> None:
-        """Return when what was applied is on the medium."""
+        """Wait until all applied messages are on the medium."""
         self._joined().sync()
 
     @property
@@ -289,7 +289,7 @@ class Replica:
         return aside.put_aside(self.path, index, self._options)
 
     def close(self) -> None:
-        """Close it. Nobody can append until the next sink runs, or it is promoted."""
+        """Close it. Appends are refused until the next sink runs, or it is promoted."""
         writer, queue = self._writer, self._queue
         self._writer = self._queue = self._digests = self._positions = None
         if writer is not None:

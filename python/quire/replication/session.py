@@ -45,16 +45,16 @@ class Session(ABC):
 
     @property
     def tick_s(self) -> float:
-        """How often time is to pass, in seconds."""
+        """How often :meth:`tick` is to be called, in seconds."""
         return TICK_S
 
     @property
     def timeout_s(self) -> float:
-        """How long the peer may take nothing, in seconds."""
+        """How long the peer may read nothing, in seconds."""
         return TIMEOUT_S
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         out = list[bytes]()
         while self._out:  # another thread may be adding to it, see `takes_long`
             out.append(self._out.popleft())
@@ -65,8 +65,8 @@ class Session(ABC):
         Take bytes that the peer sent.
 
         Raises:
-            ReplicationError: The bytes break the protocol, or what the peer says cannot be done.
-                The refusal that it gets before the connection is closed is outgoing.
+            ReplicationError: The bytes break the protocol, or the peer's request cannot be
+                fulfilled. The refusal is outgoing, to be sent before the connection is closed.
 
         """
         self._heard_ns, self._is_busy = now_ns, True
@@ -116,7 +116,7 @@ class Session(ABC):
 
 
 def refusal_of(error: ReplicationError) -> bytes:
-    """Return the frame that says to the peer what ends the connection."""
+    """Return the frame that gives the peer the reason why the connection ends."""
     code = _CODES.get(type(error), "protocol")
     if isinstance(error, OldEpochError):
         return wire.refusal(code, str(error), queue=error.queue, epoch=error.epoch)

@@ -32,39 +32,40 @@ class Sink(AnySink[SinkSession]):
     """
     Keeps a copy of a source's queue: the same messages under the same indexes.
 
-    It connects again whenever the connection is lost, and goes on after the last message of the
-    copy. Nobody else can append to the copy, also while no sink runs, until it is promoted; any
-    process may read it.
+    It reconnects whenever the connection is lost, and continues after the last message of the copy.
+    Nothing else can append to the copy until it is promoted, even while no sink runs; any process
+    may read it.
 
     Args:
         path: The directory of the copy, which is created if it does not exist.
         host: The address of the source.
         port: Its port.
-        name: What the source calls this sink; the machine's name and the path if not given.
-        acknowledge: What is reported to the source: what is ``"stored"`` in the file, which
-            survives a killed process, or ``"synced"`` to the medium, which survives a power cut.
+        name: The name by which the source knows this sink; by default the machine's name and the
+            path.
+        acknowledge: Which messages are acknowledged: those ``"stored"`` in the file, which survive
+            a killed process, or ``"synced"`` to the medium, which survive a power cut.
         tls: The certificates. Addresses beyond this machine need them.
         insecure: Connect beyond this machine without them.
-        repair: Where the copy differs from the source, put its end aside, into the folder ``aside``
-            of the copy, and go on; else the sink ends with a ``DivergedError``.
+        repair: If the copy differs from the source, move its end into the folder ``aside`` of the
+            copy, and continue; otherwise the sink ends with a ``DivergedError``.
         address: Where it will serve once it is promoted, for the source to name it by.
         takes_over: Whether the source may hand over to it.
-        on_promoted: Called once the source has handed over to this sink, when everybody may append
-            to the queue: it begins to serve, and returns where, for the old source to follow.
+        on_promoted: Called once the source has handed over to this sink and the queue accepts
+        appends: it begins to serve, and returns its address, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
-        refills: The copy is that of a source that lost its disk, or the end of its queue: it takes
-            from a :class:`RefillSource` what it lacks, and is the source again.
-        listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
-            do, one at a time. A source that cannot be followed is logged, and does not end it.
-        busy: Have the thread of the connection never sleep: messages are stored, and acknowledged,
-            sooner, for a core. Not with *tls*.
+        refills: The copy belongs to a source that lost its disk, or the end of its queue: it takes
+            missing messages from a :class:`RefillSource`, and is the source again.
+        listens: Listen at *host* and *port* for a source with ``connects=True``, one at a time. A
+            source that cannot be followed is logged, and does not end the sink.
+        busy: Use a thread that never sleeps for the connection: messages are stored and
+            acknowledged sooner, at the cost of a core. Not with *tls*.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
             *busy* with *tls*.
-        UnsupportedError: The source decides an option that was given.
+        UnsupportedError: An option was given that the source decides.
         NotAQueueError: The directory holds a queue of another format.
 
     Examples:

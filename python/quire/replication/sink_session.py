@@ -91,7 +91,7 @@ class SinkSession(Session):
         return self.stored
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         if self._level == STORED:
             self._acknowledge()
         return super().outgoing()
@@ -207,7 +207,7 @@ class SinkSession(Session):
         is_whole = (self.stored and self.stored[:2]) == (frame.place and frame.place[:2])
         is_next = own is not None and epoch == own.epoch + 1
         if not (is_whole and is_next and self._takes_over):
-            text = "the source handed over what this replica does not have, or another epoch"
+            text = "the source handed over messages that this replica lacks, or another epoch"
             found = f"place={frame.place} own_place={self.stored} epoch={epoch}"
             raise ReplicationError(f"{text}: {found} peer={self.peer}")
 
@@ -219,7 +219,7 @@ class SinkSession(Session):
     def _join(self, facts: Mapping[str, Any]) -> None:
         self._check_version(facts)
         if self._replica.refills and wire.REFILL not in self.features:
-            text = "what listens there is a source, and no replica that refills one"
+            text = "a source listens there, not a replica that refills one"
             hint = "`quire replicate sink` follows a source"
             raise ReplicationError(f"{text}: peer={self.peer} ({hint})")
         self._replica.join(facts)
@@ -301,7 +301,7 @@ class SinkSession(Session):
 
     def tick(self, now_ns: int) -> None:
         """
-        Let time pass: say something if nothing was said for long.
+        Advance the time: send a heartbeat if nothing was sent for long.
 
         Raises:
             PeerSilentError: The source was silent for too long.

@@ -42,7 +42,7 @@ class SinkStatus(NamedTuple):
         late = [each.name for each in source.sinks if each.sent_index != each.acknowledged_index]
 
     Attributes:
-        name: What it calls itself.
+        name: The sink's name.
         address: Its address.
         level: What it acknowledges: ``"stored"`` or ``"synced"``.
         sent_index: The last message it was sent, or had before; None before the first.
@@ -59,10 +59,10 @@ class SinkStatus(NamedTuple):
 
 class Source(AnySource[SourceSession]):
     """
-    Sends every message of a queue to each sink that connects, and goes on as messages come.
+    Sends every message of a queue to each sink that connects, and new ones as they come.
 
     Any process may append to the queue, Java's too. A sink that breaks the protocol, or is silent,
-    is disconnected with a line in the log ``quire``; the others do not notice.
+    is disconnected with a line in the log ``quire``; other sinks are not affected.
 
     Args:
         queue: An open queue, which stays open.
@@ -73,11 +73,11 @@ class Source(AnySource[SourceSession]):
             queue.
         max_sinks: How many connections there may be at once.
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
-        drop_after_s: Take a sink out of the in-sync set once it was away for this long: appends
-            with ``wait="all"`` do not wait for it any more. None: never.
-        busy: Have the thread of each sink never sleep: messages are sent, and acknowledgements
-            seen, sooner, for a core each. Not with *tls*.
-        compress: Send batches compressed by zstd to sinks that take that.
+        drop_after_s: Remove a sink from the in-sync set once it was away for this long: appends
+            with ``wait="all"`` no longer wait for it. None: never.
+        busy: Use a thread that never sleeps for each sink: messages are sent, and acknowledgements
+            seen, sooner, at the cost of a core each. Not with *tls*.
+        compress: Send batches compressed with zstd to sinks that support it.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
@@ -175,9 +175,9 @@ class Source(AnySource[SourceSession]):
         """
         Make a sink the source, without loss.
 
-        Nobody may append from then on. The sink gets what it lacks, is promoted, and begins the
-        next epoch; :meth:`run_forever` returns. If the sink does not get there, appends go on; so
-        they do if this is cancelled before the sink is to take over.
+        The queue refuses appends from then on. The sink gets the messages it lacks, is promoted,
+        and begins the next epoch; :meth:`run_forever` returns. If the sink fails to catch up, or
+        this is cancelled before the sink is to take over, the queue accepts appends again.
 
             successor = await source.hand_over("standby")
 
@@ -186,8 +186,10 @@ class Source(AnySource[SourceSession]):
             timeout_s: How long the sink may take to get all messages, and to be promoted.
 
         Raises:
-            ReplicationError: There is no such sink, or it cannot take over; nothing has changed.
-            PeerSilentError: The sink did not get all messages in time, and appends go on.
+            ReplicationError: No such sink is connected, or it cannot take over; nothing has
+                changed.
+            PeerSilentError: The sink did not get all messages in time; the queue accepts appends
+                again.
             HandoverError: The sink did not say that it was promoted, or the queue cannot be opened
                 again: it stays closed, and :meth:`run_forever` raises this.
 
@@ -207,7 +209,7 @@ class Source(AnySource[SourceSession]):
         return successor
 
     def _check_may_hand_over(self) -> None:
-        """Check that this is the source, and gives the queue to nobody yet."""
+        """Check that this is the source, and does not hand over yet."""
         ended = self._end_of_all()
         if ended.done():
             ended.result()
@@ -294,7 +296,7 @@ class Source(AnySource[SourceSession]):
     @property
     def successor(self) -> Successor | None:
         """
-        The sink that the queue was handed over to; None while it was not.
+        The sink that the queue was handed over to; None before that.
 
             await source.run_forever()
             print(source.successor)
@@ -318,7 +320,7 @@ class Source(AnySource[SourceSession]):
             await source.acknowledged(appender.write_bytes(b"an order"))
 
         Args:
-            index: The message's.
+            index: The index of the message.
             sinks: How many sinks must have it.
 
         Raises:
@@ -349,13 +351,13 @@ class Source(AnySource[SourceSession]):
             _log.error("not fenced, since another user's process claims it: %s", error)
 
     def _fence(self, error: OldEpochError, epoch: int) -> None:
-        """Stop everybody's appends: messages that come now would be lost."""
+        """Refuse all appends: messages that come now would be lost."""
         try:
             self._original.fence(epoch)
             if not self._end_of_all().done():
-                _log.error("the source ends, and its queue takes no more appends: %s", error)
+                _log.error("the source ends, and its queue refuses appends: %s", error)
         except (QuireError, OSError) as reason:
-            _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
+            _log.error("the source ends, but its queue accepts appends: %s: %s", reason, error)
         finally:
             self._end(error)
 

@@ -254,7 +254,7 @@ class SourceSession(Session):
 
     def tick(self, now_ns: int) -> None:
         """
-        Let time pass: say something if nothing was said for long.
+        Advance the time: send a heartbeat if nothing was sent for long.
 
         Raises:
             PeerSilentError: The sink was silent for too long.
@@ -278,6 +278,6 @@ class SourceSession(Session):
         self._has_ended = True
 
     def close(self) -> None:
-        """Let go of the queue's files."""
+        """Close the queue's files."""
         if self._reader is not None:
             self._reader.close()

@@ -1,4 +1,4 @@
-"""Closing a source's queue, and giving its epoch to a sink: nothing that was appended is lost."""
+"""Closing a source's queue, and passing its epoch to a sink without losing a message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Successor(NamedTuple):
         print(successor.name, successor.epoch, successor.address)
 
     Attributes:
-        name: What it calls itself.
+        name: The sink's name.
         epoch: The number of its epoch.
         address: Host and port where it serves; None if it does not.
 
@@ -46,9 +46,10 @@ class Successor(NamedTuple):
 
 class ClosedQueue:
     """
-    The queue of a source while nobody may append to it, until it is opened again or given away.
+    The queue of a source while it refuses appends, until it is opened again or given away.
 
-    Killed meanwhile, the next source of the queue opens it again, unless it was given away.
+    If the process is killed meanwhile, the next source of the queue opens it again, unless it was
+    given away.
 
     Args:
         original: The source's queue.
@@ -76,10 +77,11 @@ class ClosedQueue:
 
     def open_again(self) -> None:
         """
-        Let everybody append, also after it was given away, as long as nobody has heard of that.
+        Accept appends again, even after it was given away, as long as no peer has learned of it.
 
         Raises:
-            OSError: The file cannot say again that this is the source: the queue stays closed.
+            OSError: The file of the queue's standing cannot be written back: the queue stays
+                closed.
             ReplicationError: Another process has promoted the queue.
             AppendLockedError: The append lock was taken away.
 
@@ -117,11 +119,11 @@ class ClosedQueue:
         return self._given
 
     def keep_closed(self) -> None:
-        """Let go of the queue that was given away."""
+        """Close the queue that was given away."""
         self.close()
 
     def close(self) -> None:
-        """Let go of the files: nobody can append."""
+        """Close the files: appends stay refused."""
         self._writer.close()
         self._queue.close()
 
@@ -163,7 +165,7 @@ class Succession:
         """
         Close the queue, wait until the sink has it all, and make it the source.
 
-        Cancelled, or failed, before the sink is to take over, it opens the queue again.
+        If it fails or is cancelled before the sink is to take over, it opens the queue again.
 
         Raises:
             ReplicationError: The sink cannot take over; the queue is open again.
@@ -196,7 +198,7 @@ class Succession:
             raise
 
     def _close(self) -> ClosedQueue:
-        """Let nobody append."""
+        """Refuse appends."""
         return ClosedQueue(self._original)
 
     def _check(self) -> None:
@@ -243,16 +245,16 @@ class Succession:
         return f"name={self._session.name} peer={self._session.peer} {where}"
 
     async def _drained(self, closed: ClosedQueue) -> Place | None:
-        """Wait until the sink has all, and has been heard since nobody appends."""
+        """Wait until the sink has all, and was heard after appends were closed."""
         closed_ns = time.monotonic_ns()
         ends = time.monotonic() + self._timeout_s
         end = await result_of(in_thread(closed.end))
         while not _has_all(self._session, end) or self._session.heard_ns <= closed_ns:
             if not self._is_served():
-                text = "the sink was lost before it had all messages; appends go on"
+                text = "the sink was lost before it had all messages; appends continue"
                 raise PeerLostError(f"{text}: {self._shown}")
             if time.monotonic() >= ends:
-                text = "the sink did not acknowledge all messages in time; appends go on"
+                text = "the sink did not acknowledge all messages in time; appends continue"
                 raise PeerSilentError(f"{text}: {self._shown} timeout_s={self._timeout_s}")
             await self._next_change()
         return end

@@ -36,7 +36,7 @@ class Tls:
         Return the context of a connection.
 
         Raises:
-            OptionsError: A file cannot be read, or does not hold what it should.
+            OptionsError: A file cannot be read, or holds no valid certificate or key.
 
         """
         purpose = ssl.PROTOCOL_TLS_SERVER if is_listening else ssl.PROTOCOL_TLS_CLIENT
@@ -57,7 +57,7 @@ def check_allowed(host: str, tls: Tls | None, *, insecure: bool) -> None:
     Check that what leaves this machine is encrypted.
 
     Raises:
-        OptionsError: The connection would not be encrypted, and nobody asked for that.
+        OptionsError: The connection would not be encrypted, and *insecure* was not given.
 
     """
     if tls is None and not insecure and not is_loopback(host):

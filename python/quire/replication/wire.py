@@ -480,7 +480,7 @@ def _taken_over(body: bytes) -> TakenOver:
     found = _facts_of(body)
     epoch, host, port = found["epoch"], found["host"], found["port"]
     if type(epoch) is not int:
-        raise ValueError(f"an epoch is no integer: found={epoch!r}")
+        raise ValueError(f"an epoch is not an integer: found={epoch!r}")
     if host is None and port is None:
         return TakenOver(epoch, None)
     is_port = isinstance(port, int) and not isinstance(port, bool) and 0 < port < 1 << 16
@@ -542,7 +542,7 @@ def _file_sent(body: bytes) -> FileSent:
     start = 1 + body[0]
     name = body[1:start].decode()
     if not is_needed(name):
-        raise ValueError(f"no name of wrapped keys or of a dictionary: {name!r}")
+        raise ValueError(f"not the name of wrapped keys or of a dictionary: {name!r}")
     return FileSent(name, body[start:])
 
 
@@ -557,7 +557,7 @@ def _group_names(body: bytes) -> GroupNames:
 def _tailer_versions(body: bytes) -> TailerVersions:
     found = _facts_of(body)
     if not all(type(it) is int for it in found.values()):
-        raise ValueError("a version is no integer")
+        raise ValueError("a version is not an integer")
     return TailerVersions(found)
 
 

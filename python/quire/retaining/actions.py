@@ -1,5 +1,5 @@
 """
-What is done with a cycle before it leaves its queue.
+Saving a cycle before it is removed from its queue.
 
 Each action ends with a complete, synced copy under its name before the file in the queue is
 removed; a file that is moved within a file system is renamed instead. Killed before that, the copy
@@ -75,7 +75,7 @@ def check_dest(rule: Rule, path: str) -> None:
         return
     dest = Path(os.fsdecode(rule.dest))
     if (dest / TABLE).exists() or (dest.exists() and dest.samefile(path)):
-        raise ValueError(f"invalid dest: expected no queue's own directory, found {dest}")
+        raise ValueError(f"invalid dest: expected a directory outside any queue, found {dest}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A run of retention: `quire.prune`, and what an open queue's rule does at a roll."""
+"""A run of retention, by `quire.prune` or by the rule of an open queue at a roll."""
 
 from __future__ import annotations
 
@@ -55,25 +55,25 @@ def prune(  # noqa: PLR0913 - by keywords
     """
     Remove the oldest cycles of a queue that no reader needs any more.
 
-    A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
-    end-of-file marker, those from the cycle of a named tailer or consumer group on, those that a
-    process has open, and all that are newer than one that stays. Each is looked at again right
-    before it goes. Killed at any moment, a run has removed whole cycles, and the next one does the
+    A cycle is removed once it exceeds one of the limits. The newest one stays; so does one without
+    an end-of-file marker, one that a named tailer or consumer group has not left, one that a
+    process has open, and every cycle after one that stays. Each is checked again right before it is
+    removed. A run that is killed at any moment has removed whole cycles, and the next run does the
     rest. Java may write and read meanwhile.
 
     Args:
         queue: A queue, or its directory.
-        keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
-            or a ``datetime.timedelta``.
+        keep: Keep cycles that ended less than this long ago: text such as ``7d`` or ``12h``,
+            seconds, or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         dry_run: Change nothing, and report what would be done.
         action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
-        dest: The directory to move or archive to, made if it is not there.
-        stale_after: A named tailer or consumer group whose next message is in a cycle that ended
-            this long ago keeps nothing. None: each keeps what it has not read.
+        dest: The directory to move or archive to, created if it does not exist.
+        stale_after: Ignore a named tailer or consumer group whose next message is in a cycle that
+            ended this long ago. None: each keeps the cycles that it has not read.
         on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
             lock held.
         clock: Gives the time, as in :func:`quire.open`; None: the machine's.
@@ -85,7 +85,7 @@ def prune(  # noqa: PLR0913 - by keywords
         UnsupportedError: The cycles of this format cannot be removed, or the system has no
             ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
-        TableLostError: Another queue took the place of *queue*, or takes it during the run.
+        TableLostError: Another queue took the place of *queue*, before or during the run.
         OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are removed,
             this one and later ones are whole.
 

@@ -31,30 +31,30 @@ class Retention(Rule, Watcher):
     """
     A rule of retention, for ``quire.open(..., retention=)``; :func:`quire.prune` takes the same.
 
-    A cycle goes once it exceeds one of the limits, the oldest first. A thread applies the rule when
-    the queue is opened and after each roll, by handles of its own, as long as its path leads to
-    the same queue. What failed, or stayed for a reader, is tried again every half minute: on a full
-    disk there is no next roll. Failures are logged. Of several processes that have the queue open,
-    one at a time does it.
+    A cycle is removed once it exceeds one of the limits, the oldest first. A thread applies the
+    rule when the queue is opened and after each roll, with handles of its own, as long as the path
+    leads to the same queue. A cycle whose removal failed, or that stayed for a reader, is tried
+    again every half minute: on a full disk there is no next roll. Failures are logged. If several
+    processes have the queue open, one at a time applies its rule.
 
     Args:
-        keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
-            or a ``datetime.timedelta``.
+        keep: Keep cycles that ended less than this long ago: text such as ``7d`` or ``12h``,
+            seconds, or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
-        dest: The directory to move or archive to, made if it is not there; a relative path counts
-            from the process's directory when the queue is opened.
-        stale_after: A named tailer or consumer group whose next message is in a cycle that ended
-            this long ago keeps nothing. None: each keeps what it has not read.
+        dest: The directory to move or archive to, created if it does not exist. A relative path
+            counts from the process's directory when the queue is opened.
+        stale_after: Ignore a named tailer or consumer group whose next message is in a cycle that
+            ended this long ago. None: each keeps the cycles that it has not read.
         on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
             lock held.
 
     Raises:
         ValueError: No limit was given, a limit is not a duration, size or number, the action is
-            unknown, or *dest* does not go with the action.
+            unknown, or *dest* does not fit the action.
 
     Examples:
         >>> rule = quire.Retention(keep="7d", max_bytes="50GB", stale_after="30d")

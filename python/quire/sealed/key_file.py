@@ -71,7 +71,7 @@ class KeyFile:
         allow_plain: bool,
         file: Path | None = None,
     ) -> Cipher:
-        """Return what encrypts and decrypts by the data keys that a key ring opens, also later."""
+        """Return the cipher of the data keys that a key ring opens, including later ones."""
         records = [(it.number, it.wrapped, ring.candidates(it.name)) for it in self.keys]
         return Cipher(
             self.queue,
@@ -107,7 +107,7 @@ def read(folder: SafeFolder) -> KeyFile:
     Return the wrapped keys of a queue.
 
     Raises:
-        EncryptionError: The file does not hold wrapped keys.
+        EncryptionError: The file is not a valid ``keys.quire``.
 
     """
     file = folder.path / KEYS
@@ -127,7 +127,7 @@ def parse(content: bytes, file: Path) -> KeyFile:
         file: Where it is, or is to be, for errors.
 
     Raises:
-        EncryptionError: The content does not hold wrapped keys.
+        EncryptionError: The content is not that of a valid ``keys.quire``.
 
     """
     try:
@@ -189,7 +189,7 @@ def check_letters(source: str | os.PathLike[str], path: str | os.PathLike[str]) 
         path: The queue for them, which is opened without a key.
 
     Raises:
-        EncryptionError: The source, or the queue at *path*, is encrypted.
+        EncryptionError: The queue of the dead letters, or the one they come from, is encrypted.
 
     """
     if is_encrypted(source) or is_encrypted(path):
@@ -213,12 +213,12 @@ def options_for(
     Args:
         path: The queue's directory, or one roll file.
         key: 32 bytes, a key ring, or None.
-        allow_plain: Messages that are not encrypted are read as they are.
+        allow_plain: Also read messages that are not encrypted.
         may_write: The queue is opened to write, and data keys may be added.
-        make: Makes the queue where there is none.
+        make: Creates the queue if it does not exist.
 
     Raises:
-        EncryptionError: There is no key, a wrong one, or one for a queue that is not encrypted.
+        EncryptionError: The key is missing or wrong, or the queue is not encrypted.
 
     """
     found = is_encrypted(path)
@@ -321,12 +321,12 @@ def rewrap(path: str | os.PathLike[str], ring: KeyRing, new: KeyRing) -> int:
     """
     Wrap the data keys of a queue by another key; no message is touched.
 
-    The old key opens the queue no more. Those that have it open go on.
+    The old key can no longer open the queue. Processes that have it open continue.
 
     Args:
         path: The queue's directory.
         ring: The keys that wrap data keys now: all of them have to be there.
-        new: The key to wrap them by.
+        new: The key to wrap them with.
 
     Returns:
         How many data keys were wrapped.

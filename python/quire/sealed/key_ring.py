@@ -23,19 +23,19 @@ class KeyRing:
     """
     Keys by their names, for ``quire.open(path, key=)``.
 
-    Messages are encrypted by a data key, which *current* wraps; the others open what they wrapped
-    before. A key ring is not printed, and not pickled: each process takes the keys from where they
-    are kept.
+    A data key encrypts messages, and *current* wraps it; the other keys open data keys that they
+    wrapped before. A key ring is neither printed nor pickled: each process reads the keys from
+    their source.
 
     Args:
         keys: 32 random bytes for each name.
-        current: The name of the key to encrypt by.
+        current: The name of the key to encrypt with.
         expires: When *current* begins no cycle any more, with a time zone; None: never. Reading
             goes on.
 
     Raises:
-        ValueError: A key has another length, a name is empty or long, *current* is no name, or
-            *expires* has no time zone.
+        ValueError: A key is not 32 bytes long, a name is empty or too long, *current* names no key,
+            or *expires* has no time zone.
 
     Examples:
         >>> import secrets
@@ -69,18 +69,19 @@ class KeyRing:
         cls, path: str | os.PathLike[str], name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
         r"""
-        Read keys from a file: one, or a key ring.
+        Read one key, or a key ring, from a file.
 
-        One key is 32 bytes, as they are, in hexadecimal or in base64. A key ring is TOML with
-        *current*, *expires* if it has an end, and a table *keys*; it is its owner's alone.
+        One key is 32 bytes, raw, in hexadecimal or in base64. A key ring is TOML with *current*,
+        *expires* if it has an end, and a table *keys*; only its owner may access it.
 
         Args:
             path: The file.
-            name: What one key is called; a key ring has names.
+            name: The name for a single key; a key ring has names of its own.
             expires: When *current* begins no cycle any more, whatever a key ring says.
 
         Raises:
-            EncryptionError: The file holds neither, or a key ring that others may read or write.
+            EncryptionError: The file holds neither a key nor a key ring, or a key ring that others
+                may read or write.
 
         Examples:
             >>> import secrets
@@ -102,7 +103,7 @@ class KeyRing:
         cls, variable: str, name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
         """
-        Take keys from an environment variable: one in hexadecimal or in base64, or a key ring.
+        Take one key, in hexadecimal or in base64, or a key ring from an environment variable.
 
         Raises:
             EncryptionError: The variable is not set, or holds neither a key nor a key ring.
@@ -118,9 +119,9 @@ class KeyRing:
         cls, command: Sequence[str], name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
         """
-        Take keys from what a command prints, such as one that asks a key service.
+        Take keys from the output of a command, for example one that asks a key service.
 
-        It prints one key, as it is, in hexadecimal or in base64, or a key ring.
+        It prints one key, raw, in hexadecimal or in base64, or a key ring.
 
         Raises:
             EncryptionError: The command failed, or printed neither a key nor a key ring.
@@ -140,20 +141,20 @@ class KeyRing:
         cls, fetch: Callable[[str], bytes], *, current: str, expires: datetime | None = None
     ) -> Self:
         """
-        Have a function fetch keys by their names, such as one that asks a key service.
+        Fetch keys by their names with a function, for example one that asks a key service.
 
-        It is called for *current* at once, and for another name when a data key is found that was
-        wrapped by it; never twice for a key that it returned. What it raises, but `LookupError`,
-        ends the call that needed the key.
+        It is called for *current* at once, and for another name when a data key is found that this
+        key wraps; never twice for a key that it returned. Any exception but `LookupError` ends the
+        call that needed the key.
 
         Args:
-            fetch: Returns the 32 bytes of a key; raises `LookupError` if there is none.
-            current: The name of the key to encrypt by.
+            fetch: Returns the 32 bytes of a key; raises `LookupError` for an unknown name.
+            current: The name of the key to encrypt with.
             expires: When that key begins no cycle any more, with a time zone; None: never.
 
         Raises:
             LookupError: There is no key of the name *current*.
-            ValueError: A key has another length.
+            ValueError: A key is not 32 bytes long.
 
         Examples:
             >>> import secrets
@@ -172,7 +173,7 @@ class KeyRing:
 
     @property
     def names(self) -> list[str]:
-        """The names of the keys; of a hook, those that it was asked for."""
+        """The names of the keys; for a hook, those that it was asked for."""
         return [*self._keys]
 
     def _found(self, name: str) -> bytes | None:
@@ -190,12 +191,12 @@ class KeyRing:
 
     @property
     def current_key(self) -> bytes:
-        """The key to encrypt by."""
+        """The key to encrypt with."""
         return self._keys[self.current]
 
     @property
     def expires_ms(self) -> int | None:
-        """When the key to encrypt by begins no cycle any more, in epoch milliseconds."""
+        """When the current key expires, in epoch milliseconds: it begins no cycle after that."""
         return None if self.expires is None else int(self.expires.timestamp() * 1000)
 
     def check_current(self) -> None:
@@ -215,10 +216,10 @@ class KeyRing:
     @contextmanager
     def as_default(self) -> Generator[None]:
         """
-        Open encrypted queues by this key ring where no key is given, within a block.
+        Within a block, use this key ring for encrypted queues if no key is given.
 
         It is for functions that take the path of a queue, such as :func:`quire.archive.archive`,
-        :func:`quire.prune` or :func:`quire.convert`. Other threads know nothing of it, nor do
+        :func:`quire.prune` or :func:`quire.convert`. It does not apply to other threads, nor to
         tasks that began before.
 
         Examples:
@@ -299,7 +300,7 @@ _default: Final = ContextVar[KeyRing | None]("_default", default=None)
 
 
 class _OfProcess:
-    """What a command of the command line works with, in all its threads."""
+    """The key ring of a command of the command line, for all its threads."""
 
     ring: KeyRing | None = None
     without_key: bool = False

@@ -1,4 +1,4 @@
-"""Where each process that works on a queue takes its key from: what is sent along has no key."""
+"""Where each process that works on a queue takes its key from; the key itself is never sent."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class KeyText:
 
     Attributes:
         keys: 32 bytes for each name.
-        current: The name of the key to encrypt by.
+        current: The name of the key to encrypt with.
         expires: When that key begins no cycle any more; None: the text does not say.
 
     """
@@ -117,15 +117,15 @@ def _ring(found: dict[str, Any]) -> KeyText:
         raise ValueError(f"unknown: {shown(strange[0])}, expected: {', '.join(_FIELDS)}")
     table, current, expires = found.get("keys"), found.get("current"), found.get("expires")
     if not isinstance(table, dict) or not table:
-        raise ValueError('no keys, expected a table [keys] with lines as 2026 = "…"')
+        raise ValueError('no keys, expected a table [keys] with lines such as 2026 = "…"')
     named = cast("dict[str, object]", table)
     keys = {name: _key_of(name, text) for name, text in named.items()}
     if not isinstance(current, str) or current not in keys:
-        raise ValueError(f"current is the name of none of its keys: current={shown(current)}")
+        raise ValueError(f"current names none of its keys: current={shown(current)}")
     if expires is not None and not isinstance(expires, datetime):
-        raise ValueError("expires is no time, expected one as 2027-01-01T00:00:00Z, unquoted")
+        raise ValueError("expires is not a time, expected 2027-01-01T00:00:00Z, unquoted")
     if expires is not None and expires.tzinfo is None:
-        raise ValueError("expires has no time zone, expected a time as 2027-01-01T00:00:00Z")
+        raise ValueError("expires has no time zone, expected 2027-01-01T00:00:00Z")
     return KeyText(keys, current, expires)
 
 

@@ -1,4 +1,4 @@
-"""What messages need beside them to be read: wrapped keys and dictionaries (``docs/format.md``)."""
+"""The files that messages need to be read: wrapped keys and dictionaries (``docs/format.md``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_needed(name: str) -> bool:
 
 
 def read_needed(folder: SafeFolder) -> dict[str, bytes]:
-    """Return what such files hold, by their names; others cannot be trusted, and are left out."""
+    """Return the content of such files by their names; untrusted ones are left out."""
     found = dict[str, bytes]()
     for name in _in_order(folder.names()):
         with suppress(OSError, UnsafePathError):
@@ -45,7 +45,8 @@ def bring_needed(source: SafeFolder, target: SafeFolder) -> list[str]:
     Put the files that messages need beside them where these are taken to; return their names.
 
     Raises:
-        EncryptionError: The target has the wrapped keys of another queue, or those are damaged.
+        EncryptionError: The target has the wrapped keys of another queue, or its wrapped keys are
+            damaged.
 
     """
     found = read_needed(source)
@@ -66,7 +67,8 @@ def put_needed(folder: SafeFolder, name: str, content: bytes) -> None:
     Data keys that only the older one has stay: messages by them may be here, or be put aside.
 
     Raises:
-        EncryptionError: The directory has the wrapped keys of another queue, or these are damaged.
+        EncryptionError: The directory has the wrapped keys of another queue, or its wrapped keys
+            are damaged.
 
     """
     if folder.has(name) and folder.read(name, NEEDED_LIMIT) == content:

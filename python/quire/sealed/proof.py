@@ -1,7 +1,7 @@
 """
 The proof that one message is in a queue: the way from its hash and index up to a signed checkpoint.
 
-It holds no message, and no more of others than their hashes.
+It holds no message, and only hashes of other messages.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Checkpoint:
         root: The root of the tree over them.
         changes: The hash of those that changed.
         previous: The hash of the head before.
-        signature: None if nobody signed it.
+        signature: None if it is not signed.
 
     """
 

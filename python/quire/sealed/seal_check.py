@@ -76,7 +76,7 @@ def _check_time(chain: Chain, file: str) -> Iterator[Row]:
 
 
 def _check_inserted(queue: Queue, chain: Chain, wanted: Wanted) -> Iterator[Row]:
-    """Yield cycles that nobody vouches for, and that stand between some that somebody does."""
+    """Yield unsigned cycles that lie between signed ones."""
     vouched = -1
     if wanted.since is not None and chain.has(wanted.since):
         vouched = wanted.since.number

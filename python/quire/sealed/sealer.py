@@ -1,4 +1,4 @@
-"""Sealing: hashing what was appended since the last seal, and the checkpoint over it."""
+"""Sealing: hashing the messages appended since the last seal, and the checkpoint over them."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ def seal_queue(
     wait_s: float = 0.0,
 ) -> Checkpoint | None:
     """
-    Seal what a queue holds, and return the newest checkpoint; None if there is nothing to seal.
+    Seal the messages of a queue; return the newest checkpoint, or None if there is nothing to seal.
 
     Args:
         queue: The queue.
         folder: Its directory.
         signer: What signs the checkpoint.
-        older: Seal cycles too that appeared between those that are sealed.
+        older: Also seal cycles that appeared between sealed ones.
         wait_s: How long to wait for another process that seals it.
 
     Raises:
         LockHeldError: Another process seals the queue.
-        SealError: The seals that are there are damaged, a message changed since it was sealed, or
-            what is to be signed was not vouched for, and may not be right.
+        SealError: The existing seals are damaged, a message changed since it was sealed, or
+            something to be signed was not signed before and may be wrong.
 
     """
     with folder.locked(LOCK, wait_s):

@@ -63,7 +63,7 @@ class Trust:
         Return whether a checkpoint has a signature by the key.
 
         Raises:
-            SealError: The checkpoint names the key, and the signature is not the key's.
+            SealError: The checkpoint names the key, but the key did not make the signature.
 
         """
         return _is_signed(self._key, self.key_id, checkpoint)

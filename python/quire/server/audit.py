@@ -22,7 +22,7 @@ _LONGEST: Final = 1000
 
 
 class Client(Protocol):
-    """Who does something: with which token or certificate, and from where."""
+    """A client: its token or certificate, and its address."""
 
     @property
     def token(self) -> Token | None:

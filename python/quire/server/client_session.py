@@ -107,7 +107,7 @@ class Steps:
 
 
 class Holding(Protocol):
-    """What a client holds as long as it is connected, such as a named tailer."""
+    """Something that a client holds while it is connected, such as a named tailer."""
 
     def close(self) -> None:
         """Give it back."""
@@ -255,13 +255,13 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to carry out, nor under way."""
+        """Whether no command is waiting or running."""
         is_free = self.waiting is None and self.later is None and self.steps is None
         return is_free and not self.commands
 
     @property
     def may_run(self) -> bool:
-        """Whether the next command can be carried out now, or the next part of one."""
+        """Whether the next command, or the next part of one, can be executed now."""
         if self.steps is not None:  # to its end, also if the client is gone
             return True
         is_free = self.waiting is None and self.later is None and not self.is_closing

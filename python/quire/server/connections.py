@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("quire")
 _ABSENT_S: Final = 0.1
 _LOOKS_PER_S: Final = 2000
-"""How many queues that are not there are looked for in a second, however many clients wait."""
+"""How many missing queues are looked for in a second, however many clients wait."""
 _TICK_S: Final = 0.5
 
 
@@ -194,7 +194,7 @@ class Hub:
         self._ticks = asyncio.get_running_loop().create_task(self._tick())
 
     def _busy(self) -> Iterator[str]:
-        """Yield the names of queues that somebody waits for, or a command under way uses."""
+        """Yield the names of queues that a client waits for, or that a running command uses."""
         yield from (topic for topic, waiting in self._waiting.items() if waiting)
         for later in self._tasks.values():
             yield from later.topics

@@ -1,4 +1,4 @@
-"""What the sessions of one server share."""
+"""The shared state of one server's sessions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Limits:
 
     @property
     def of_requests(self) -> RequestLimits:
-        """What a request of a client may have that is authenticated."""
+        """The limits for requests of an authenticated client."""
         return RequestLimits(self.request_bytes, self.request_arguments)
 
 
@@ -88,7 +88,7 @@ class Context:
         queues: The queues.
         groups: The groups of their consumers.
         appends: What clients appended that number their messages.
-        tokens: Who may use them; None: everybody.
+        tokens: The clients that may use them; None: all clients.
         limits: What clients may use.
         carry_out: Carries out a command of a session.
         add_all: Carries out XADD commands of a session that append to one queue.

@@ -1,4 +1,4 @@
-"""What a new queue is made with, as clients say it."""
+"""The options of a new queue, as clients give them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class QueueNames:
         return names
 
     def kept(self) -> list[str] | None:
-        """Return the names as they were a moment ago; None: nobody asked then."""
+        """Return the names as they were a moment ago; None: they were not asked for then."""
         kept_s, names = self._kept
         return names if time.monotonic() - kept_s < _KEPT_S else None
 

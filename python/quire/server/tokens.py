@@ -109,7 +109,7 @@ class TokenFile:
         try:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            if self._tokens:  # a file that is lost lets nobody in
+            if self._tokens:  # a missing file admits no client
                 raise OptionsError(f"the file of tokens is gone: tokens={self.path}") from None
             return ()
         seen = (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode)
@@ -179,7 +179,7 @@ class TokenFile:
             self._write(folder, left)
 
     def _write(self, folder: SafeFolder, tokens: tuple[Token, ...]) -> None:
-        # A file that is empty would let everybody in: it says that there were tokens.
+        # An empty file would admit every client, so the header shows that there were tokens.
         lines = [json.dumps(_HEADER), *(it.line() for it in tokens)]
         folder.replace(self.path.name, "".join(f"{it}\n" for it in lines).encode())
         self.path.chmod(0o600)

@@ -156,7 +156,7 @@ class Given:
         """Report options that are only for the address of a server."""
         for name in ("token", "tls"):
             if self.text(name) is not None:
-                self.report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
+                self.report(f"{name} is for addresses such as quire://HOST:PORT/QUEUE: path={path}")
 
     def directory(self) -> str:
         """Return the path, absolute."""

@@ -1,4 +1,4 @@
-"""What is remembered of the writers to a queue, and when it is forgotten."""
+"""The records of the writers to a queue, and when they are forgotten."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def last_done(root: SafeFolder, writer: str, cipher: Cipher | None) -> int:
     Args:
         root: The folder of the records.
         writer: Who writes.
-        cipher: That of an encrypted queue; without its key nobody can make a valid record.
+        cipher: That of an encrypted queue; a valid record cannot be made without its key.
 
     Raises:
         CorruptError: The record is damaged, or was not made with a key of the encrypted queue.

@@ -81,7 +81,7 @@ class Manifest:
             folder: It.
             writer: Whose batch it is.
             batch: Its number.
-            cipher: That of an encrypted queue; without its key nobody can make a valid manifest.
+            cipher: That of an encrypted queue; a valid manifest cannot be made without its key.
 
         Raises:
             CorruptError: The file is not a manifest.

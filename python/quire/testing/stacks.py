@@ -1,4 +1,4 @@
-"""Where a thread is while its loop is late: stacks, sampled from another thread."""
+"""Stacks of a thread while its loop is late, sampled from another thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def beat() -> None:
     """
     Report that the calling thread's loop begins a turn.
 
-    It costs a fraction of a microsecond, and does nothing where nobody samples the thread.
+    It costs a fraction of a microsecond, and does nothing unless the thread is sampled.
 
     Examples:
         >>> for _ in range(3):

@@ -51,7 +51,7 @@ class GroupSample:
 
     Attributes:
         name: Its name.
-        lag: The messages that nobody acknowledged.
+        lag: The messages that are not acknowledged.
         pending: Of these, those that the group has claimed.
         oldest_s: The seconds since the oldest delivery of these; None if there is none.
         members: How many consumers are alive.

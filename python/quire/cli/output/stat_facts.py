@@ -230,7 +230,7 @@ def _tailer(queue: AnyQueue, name: str, index: int, files: list[dict[str, Any]])
 
 
 def _lock(queue: _native.Queue, key: str) -> dict[str, Any] | None:
-    """Return who holds a lock; None while nobody does."""
+    """Return the holder of a lock; None while it is free."""
     lock = held_lock(queue, key)
     if lock is None:
         return None

@@ -53,7 +53,7 @@ def load_schema(place: str) -> Schema:
         with modules_of_working_directory():
             return load(place)
     except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
-        raise click.BadParameter(f"no schema here: {place} ({error})") from error
+        raise click.BadParameter(f"no schema found: {place} ({error})") from error
 
 
 class Decoder:

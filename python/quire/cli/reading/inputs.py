@@ -86,7 +86,7 @@ def put_yaml(appender: Target, method: str | None, data: bytes) -> None:
     """Append what a YAML document stands for, or a call with it."""
     text = _utf8(data)
     if text.startswith("!!") and _OF_DUMP.match(text):
-        raise ValueError("a dump is not for writing: use what read --no-index shows")
+        raise ValueError("a dump cannot be written: use the output of read --no-index")
     if method is None:
         payload = _parsed(quire.types.parse_yaml, text)
     else:

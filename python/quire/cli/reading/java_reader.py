@@ -31,9 +31,9 @@ _STYLES: Final = {"TEXT": "yaml", "YAML": "yaml", "YAML_ONLY": "yaml", "JSON": "
 @click.option("-r", "interface", type=reference_of, help="Interface of a method writer.")
 @click.option("-g", "history", is_flag=True, help="Show the history of messages, with -r.")
 @click.option("-b", "search", type=reference_of, help="Comparator for a binary search.")
-@click.option("-a", "search_arg", help="What to make the comparator with.")
+@click.option("-a", "search_arg", help="The argument that makes the comparator.")
 @click.option("-cbl", "limiter", type=reference_of, help="Content-based limiter.")
-@click.option("-cblArg", "limiter_arg", help="What to make the limiter with.")
+@click.option("-cblArg", "limiter_arg", help="The argument that makes the limiter.")
 @click.option("-named", "named", help="Resume at this named tailer, and move it.")
 @click.option("-z", "is_local", is_flag=True, help="Show times of calls in local time, with -r.")
 def java_reader(path: Path | None, directory: Path | None, **more: Any) -> None:  # noqa: ANN401

@@ -32,8 +32,8 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
 @click.option(
     "--rewrite",
     is_flag=True,
-    help="Replace files of the archive PATH that earlier versions wrote, whose minimum and maximum"
-    " leave NaN out.",
+    help="Rewrite files of the archive PATH that earlier versions wrote, whose minimum and maximum"
+    " leave out NaN.",
 )
 @click.option(
     "--schema",
@@ -50,7 +50,8 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
 @click.option(
     "--timestamp-unit",
     type=click.Choice(["s", "ms", "us", "ns"]),
-    help="The unit of numbers there. Default: the one that puts them between 1973 and 5138.",
+    help="The unit of numbers in that field. Default: the one that puts them between 1973 and"
+    " 5138.",
 )
 @click.option(
     "--delete",
@@ -60,7 +61,7 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
 @click.option(
     "--force",
     is_flag=True,
-    help="With --delete: also cycles that named tailers and groups have not read.",
+    help="With --delete: also delete cycles that named tailers and groups have not read.",
 )
 @click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
 @row_format_option()
@@ -79,7 +80,7 @@ def archive(
     PATH is a queue, or a directory of queues; DEST is the archive.
 
     Each cycle becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the indexes and bytes of
-    its messages, read back and compared before it is renamed into place. Further runs add what was
+    its messages, read back and compared before it is renamed into place. Later runs add the cycles
     finished since. A cycle is finished when a later one has messages, or when its file has an
     end-of-file marker. Formats other than text have a row for each cycle that was archived, kept,
     not archived, lost or wrong.

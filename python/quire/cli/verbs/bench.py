@@ -40,7 +40,7 @@ _NEEDED: Final = 5 * MOST_BYTES
     type=NumberRange(0.01, 3600),
     default=8.0,
     show_default=True,
-    help="The most that a part takes.",
+    help="The longest that each part may take.",
 )
 @click.option(
     "--size",
@@ -66,11 +66,11 @@ def bench(  # noqa: PLR0913 - its options
     Measure rates and latency of queues in the directory PATH, in about a minute.
 
     Queues are made in a directory of their own below PATH, which is removed afterwards. Every part
-    ends after --seconds or 256 MiB. The machine should do nothing else.
+    ends after --seconds or 256 MiB. The machine should be otherwise idle.
 
-    Latency is that of one process reading what another appends at a fixed rate, counted from when
-    a message was due. With --disk, the same disk without a queue: blocks of 1 MiB one after the
-    other, and pages of 4 KiB that are synced one by one.
+    For latency, one process reads what another appends at a fixed rate; the time counts from when a
+    message was due. --disk also measures the disk without a queue: blocks of 1 MiB in sequence, and
+    pages of 4 KiB, each synced.
 
     \b
     Examples:

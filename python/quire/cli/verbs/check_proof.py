@@ -20,16 +20,16 @@ _LONGEST_MESSAGE: Final = 1 << 30
 
 @click.command("check-proof")
 @click.argument("proof", type=PATH)
-@click.option("--trust", type=PATH, required=True, help="The public key (PEM) of who signed.")
-@click.option("--message", type=PATH, help="The file of the message, as it is stored.")
+@click.option("--trust", type=PATH, required=True, help="The public key (PEM) of the signer.")
+@click.option("--message", type=PATH, help="A file with the message, as stored.")
 @row_format_option()
 def check_proof(proof: Path, *, trust: Path, message: Path | None, style: str) -> None:
     """
     Check a proof that a message is in a queue.
 
-    Needs the proof, the public key, and the message from wherever it is known: neither the queue
-    nor its host. --message has that shown to be the one: the bytes as they are stored, which `quire
-    prove --message-to` writes. The exit code is 1 if the proof is not right.
+    Needs the proof and the public key, but neither the queue nor its host. --message checks that a
+    file holds the proven message: the bytes as stored, which `quire prove --message-to` writes. The
+    exit code is 1 if the proof is invalid.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ def completion(shell: str | None, *, install: bool) -> None:
     """
     Print or install tab completion for bash, zsh or fish.
 
-    SHELL is the one of $SHELL by default. Installing again changes nothing.
+    Without a shell, that of $SHELL is used. Installing again changes nothing.
 
     \b
     Examples:

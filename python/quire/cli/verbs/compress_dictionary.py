@@ -19,16 +19,21 @@ from quire.cli.shared_options import row_format_option
     "--samples",
     type=click.IntRange(8, 10_000_000),
     default=10_000,
-    help="Most messages to use.",
+    help="The most messages to train on.",
 )
-@click.option("--size", type=click.IntRange(256, 1 << 20), default=1 << 15, help="Most bytes.")
+@click.option(
+    "--size",
+    type=click.IntRange(256, 1 << 20),
+    default=1 << 15,
+    help="The most bytes that the dictionary may have.",
+)
 @row_format_option()
 def compress_dictionary(path: Path, *, samples: int, size: int, style: str) -> None:
     """
     Train a dictionary on the newest messages of a queue.
 
-    Queues that are opened with compression="zstd" from then on compress with it: short messages get
-    much shorter. docs/compression.md says more.
+    When the queue is opened with compression="zstd" from then on, the dictionary is used: short
+    messages get much shorter. docs/compression.md says more.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
 @click.option(
     "--roll-cycle",
     metavar="NAME",
-    help="The roll cycle of DEST. Default: as long as that of SRC, or else a day.",
+    help="The roll cycle of DEST. Default: one of the same period as SRC, or a day.",
 )
 @click.option(
     "--block-bytes",
@@ -51,13 +51,13 @@ def convert(  # noqa: PLR0913 - its options
     """
     Convert a queue into another format, or into Parquet files.
 
-    Messages keep their order and bytes. DEST, a new or an empty directory, is compared with SRC
-    in the end, and DEST/_indexes.jsonl then has the index of each message in both. Repeat the
-    command to resume a conversion that was interrupted or killed, or to add what SRC has gained.
-    Metadata is left out.
+    Messages keep their order and bytes. At the end, DEST, a new or an empty directory, is compared
+    with SRC, and DEST/_indexes.jsonl maps the index of each message in SRC to that in DEST. Repeat
+    the command to resume a conversion that was interrupted or killed, or to add new messages of
+    SRC. Metadata is left out.
 
-    A message goes into the cycle in which the cycle of SRC starts. Those of a Quick-Queue, which
-    has no cycles, go into the one in which the conversion began.
+    A message goes into the cycle of DEST in which its cycle in SRC starts. A Quick-Queue has no
+    cycles: its messages go into the cycle in which the conversion began.
 
     \b
     Examples:

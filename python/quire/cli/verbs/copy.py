@@ -25,7 +25,7 @@ def copy(source: Path, dest: Path, *, style: str) -> None:
 
     DEST, a new or an empty directory, appears when the copy is complete. It holds every message
     that was acknowledged before the copy began, with its index, and the positions of named
-    tailers; its locks are free. Changes nothing in SRC and takes no lock there. Repeat the command
+    tailers; its locks are free. Changes nothing in SRC and takes no lock of it. Repeat the command
     to resume a copy that was interrupted or killed.
 
     \b

@@ -49,7 +49,7 @@ _TROUBLE: Final = 2  # as diff does, so that a failure is not taken for a differ
     default=20,
     metavar="N",
     show_default=True,
-    help="How many differences to show; all are counted.",
+    help="The most differences to show; all are counted.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
 @row_format_option()
@@ -69,16 +69,16 @@ def diff(  # noqa: PLR0913 - its options
 
     Only messages that exist at the start of the comparison are read.
 
-    Exit codes are those of diff: 0 without differences, 1 with differences, 2 on failure. A POINT
-    is as for replay.
+    Exit codes are those of diff: 0 without differences, 1 with differences, 2 on failure. For
+    POINT, see replay.
 
-    A message that one queue lacks is found by those after it, unless more than 128 are different
-    in a row. With --values, neither encodings nor the order of fields matter, and changed fields
-    are shown. --ignore time leaves out that field at every level, trade.time the one within trade,
-    and history the history of messages.
+    A message that one queue lacks is recognised by the messages after it, unless more than 128 in a
+    row differ. With --values, neither encodings nor the order of fields matter, and changed fields
+    are shown. --ignore time leaves out that field at every level, --ignore trade.time the one
+    within trade, and --ignore history the history of messages.
 
-    yaml, json and jsonl show both messages of a difference, and the counts in the end; csv and
-    arrow have a row a difference, and no counts.
+    yaml, json and jsonl show both messages of each difference, and the counts at the end; csv and
+    arrow have one row per difference, and no counts.
 
     \b
     Examples:

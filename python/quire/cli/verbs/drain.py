@@ -19,18 +19,19 @@ _RING = "async.ring"
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--once", is_flag=True, help="End when all that is in the ring has been appended.")
+@click.option("--once", is_flag=True, help="Exit once everything in the ring has been appended.")
 @click.option(
     "--again",
     is_flag=True,
-    help="Append again, with --once, what a dead drainer may have appended, where the queue's copy "
-    "cannot be read any more.",
+    help="With --once: append again what a dead drainer may already have appended, if the queue's"
+    " copy is no longer readable.",
 )
 def drain(path: Path, *, once: bool, again: bool) -> None:
     """
-    Append what programs with buffer_mode="async" have put into a queue's ring.
+    Append the messages that asynchronous appends have put into a queue's ring.
 
-    Runs until interrupted (Ctrl-C), and takes over when another process that drains has ended.
+    Programs use the ring with buffer_mode="async". Runs until interrupted (Ctrl-C). If another
+    process is draining, it takes over when that process ends.
 
     \b
     Examples:

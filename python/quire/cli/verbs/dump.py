@@ -48,13 +48,13 @@ def dump(paths: tuple[Path, ...], time_field: str | None, **points: Any) -> None
     Print every document of queues or single files.
 
     Positions, states and payloads, as Java's DumpMain prints them: roll files, their indexes, and
-    the table of the queue. A damaged file is shown up to the damage, and the others after it.
-    Of the other formats: each message with its index and length, cycle by cycle or page by page;
+    the table of the queue. A damaged file is shown up to the damage, followed by the other files.
+    For other formats: each message with its index and length, cycle by cycle or page by page;
     damaged entries are shown and skipped.
 
     With --from or --to, only the messages of the range are shown, with the metadata between them.
-    A file's header is shown if its first message is in the range; the table never is. A POINT is
-    as for replay.
+    A file's header is shown if its first message is in the range; the table never is. For POINT,
+    see replay.
 
     \b
     Examples:

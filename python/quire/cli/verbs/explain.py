@@ -34,9 +34,9 @@ def explain(path: Path, index: int, *, style: str) -> None:
     """
     Show what each byte of a message means, and which index entries lead to it.
 
-    Each line has a position in the file, the bytes there, their code in BinaryWire or the name
-    of the word, and what they mean; see docs/format.md. Messages of a Vanilla Chronicle or a
-    Quick-Queue are raw bytes. Changes nothing.
+    Each line has a position in the file, the bytes there, their BinaryWire code or the name of the
+    word, and their meaning; see docs/format.md. Messages of a Vanilla Chronicle or a Quick-Queue
+    are raw bytes. Changes nothing.
 
     \b
     Examples:

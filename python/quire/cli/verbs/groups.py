@@ -66,26 +66,26 @@ def _parse_seconds(value: str) -> float:
 
 @click.command()
 @click.argument("path", type=QUEUE)
-@click.option("--pending", metavar="NAME", help="List what consumers of a group have.")
+@click.option("--pending", metavar="NAME", help="List the messages that consumers of a group hold.")
 @click.option(
     "--reset",
     type=(str, _parse_target),
     metavar="NAME POINT",
-    help="Have a group begin at an index, a time, 'start' or 'end'.",
+    help="Restart a group at an index, a time, 'start' or 'end'.",
 )
 @click.option("--time-field", metavar="NAME", help="The field that holds the time for --reset.")
-@click.option("--delete", metavar="NAME", help="Remove a group: it holds no cycle any more.")
+@click.option("--delete", metavar="NAME", help="Remove a group; retention no longer waits for it.")
 @click.option(
     "--extend",
     type=(str, _parse_index, _parse_seconds),
     metavar="NAME INDEX DURATION",
-    help="Have a message time out no earlier than in 10m, 1h.",
+    help="Give a message at least this long before it times out: 10m, 1h.",
 )
 @click.option(
     "--release",
     type=(str, _parse_index),
     metavar="NAME INDEX",
-    help="Take a message from its consumer: it is delivered again.",
+    help="Take a message from its consumer, so that it is delivered again.",
 )
 @click.option(
     "--delay",
@@ -109,12 +109,13 @@ def groups(  # noqa: PLR0913 - its options
     """
     List the consumer groups of a queue and how far they lag, or change one.
 
-    The lag is the number of messages that nobody acknowledged, among them the pending ones, which
-    the group has claimed; the oldest of these was delivered oldest_s seconds ago. Members are shown
-    as NAME:PID and the number of messages that they have. Listing changes nothing.
+    The lag is the number of messages that are not yet acknowledged, including the pending ones,
+    which the group has claimed; the oldest pending message was delivered oldest_s seconds ago.
+    Members are shown as NAME:PID and the number of messages that they hold. Listing changes
+    nothing.
 
-    A group with members is neither reset nor deleted: stop them first. Messages of a range, 32 at
-    most, are extended and released together.
+    A group with members cannot be reset or deleted: stop its members first. The messages of one
+    claim, 32 at most, are extended and released together.
 
     \b
     Examples:

@@ -32,12 +32,12 @@ from quire.recording.addresses import show_address
 @row_format_option()
 def handover(path: Path, *, to: str, timeout: float, style: str) -> int:
     """
-    Have a sink take the place of its source, without loss.
+    Make a sink the new source, without losing a message.
 
-    PATH is the queue of a source that runs. Nobody may append to it from then on; the sink gets
-    what it lacks, is promoted, and begins a new epoch. Where the sink runs with --listen, or as a
-    node, it serves then, and the old source follows it. If it does not get all messages in time,
-    appends go on at the old source, and the exit code is 1.
+    PATH is the queue of a running source. From then on the queue refuses appends; the sink gets the
+    messages it lacks, is promoted, and begins a new epoch. A sink that runs with --listen, or as a
+    node, then serves, and the old source follows it. If the sink does not get all messages in time,
+    the old source accepts appends again, and the exit code is 1.
 
     \b
     Examples:

@@ -70,21 +70,29 @@ class Way:
 @click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out the first messages.")
 @click.option("--by-method", is_flag=True, help="A row for each method.")
 @click.option(
-    "--window", type=click.IntRange(min=1), metavar="SECONDS", help="Rows for each such period."
+    "--window",
+    type=click.IntRange(min=1),
+    metavar="SECONDS",
+    help="Separate rows for each period of this length.",
 )
 @click.option(
     "--unit", type=click.Choice([*UNITS]), default="us", show_default=True, help="Unit of times."
 )
 @row_format_option()
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Write a page, too.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write an HTML page with plots.",
+)
 def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks them
     """
     Show latency percentiles from message histories.
 
     A source is a queue by its id, as recorded by method writers. For each source a row shows the
     time from reading a message to writing its result; startTo1 the time from the first writer to
-    the reader of source 1; 1to2 the time between two; endToEnd all of it. A percentile is shown
-    where there are enough messages for it. A POINT is as for replay.
+    the reader of source 1; 1to2 the time from source 1 to source 2; endToEnd the total. A
+    percentile is shown if there are enough messages for it. For POINT, see replay.
 
     \b
     Examples:

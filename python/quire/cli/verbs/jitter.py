@@ -66,7 +66,7 @@ class Pauses(NamedTuple):
     default=1_000,
     show_default=True,
     metavar="MICROSECONDS",
-    help="With PROGRAM: after which a turn is late, and between samples.",
+    help="With PROGRAM: the time after which it is late, and between samples.",
 )
 @row_format_option()
 def jitter(  # noqa: PLR0913 - its options
@@ -81,12 +81,12 @@ def jitter(  # noqa: PLR0913 - its options
     """
     Measure the pauses of a spinning loop, or where a program is when it is late.
 
-    Without PROGRAM, nothing but the clock is read, so a pause is the machine's: another process,
-    an interrupt, the hypervisor. A queue cannot be faster than that.
+    Without PROGRAM, the loop only reads the clock, so the machine causes each pause: another
+    process, an interrupt, the hypervisor. A queue cannot be faster than that.
 
-    PROGRAM, a Python file or -m and a module, runs in this process. The stacks of its main thread
-    are sampled while it is late: when quire.testing.beat() was not called for the interval. If it
-    never calls that, all samples count.
+    PROGRAM, a Python file or -m and a module, runs in this process. The stack of its main thread is
+    sampled while it is late: while it has not called quire.testing.beat() for the interval. If it
+    never calls beat(), all samples count.
 
     \b
     Examples:

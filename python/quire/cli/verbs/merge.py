@@ -18,7 +18,7 @@ from quire.ranges.event_time import Field, TimeField
 @click.command()
 @click.argument("sources", metavar="SRC...", type=PATH, nargs=-1, required=True)
 @click.argument("dest", metavar="DEST", type=PATH)
-@click.option("--by", metavar="FIELD", help="Order by this field: numbers, or texts.")
+@click.option("--by", metavar="FIELD", help="Order by this field, of numbers or texts.")
 @click.option("--time-field", metavar="NAME", help="Order by the event time in this field.")
 @click.option(
     "--roll-cycle", metavar="NAME", help="The roll cycle of DEST. Default: that of the first SRC."
@@ -38,7 +38,7 @@ def merge(  # noqa: PLR0913 - one for each option
 
     Each SRC must be in that order itself; messages with equal values keep the order of the SRCs.
     Messages keep their bytes; metadata is left out. DEST, a new or an empty directory, appears
-    when it is complete. Messages that arrive meanwhile may be in it or not.
+    when it is complete. Messages that arrive meanwhile may or may not be in it.
 
     \b
     Examples:

@@ -27,17 +27,17 @@ _LOOK_S: Final = 10.0  # between looks for queues that were made or removed
     "--listen",
     type=address_like("127.0.0.1:9464"),
     metavar="ADDRESS",
-    help="Serve them over HTTP at HOST:PORT or PORT, until interrupted.",
+    help="Serve the metrics over HTTP at HOST:PORT or PORT, until interrupted.",
 )
 def metrics(paths: tuple[Path, ...], *, listen: Address | None) -> int:
     """
     Print the metrics of queues for Prometheus, or serve them.
 
-    PATH is a queue of any format or a directory of queues, in which new ones are looked for every
-    10 seconds. Their writers, Java's among them, need no option: where each queue ends, when its
-    last message came, its locks and its disk space are in its files. Counts and latencies are there
-    too if a writer counts (metrics=True). Queues are named by their paths, which begin as PATH
-    does. Nothing is written, and no lock taken.
+    PATH is a queue of any format or a directory of queues, which is searched for new ones every 10
+    seconds. Writers, Java's too, need no option: the end of each queue, the time of its last
+    message, its locks and its disk space are read from its files. Counts and latencies are included
+    if a writer counts them (metrics=True). Queues are named by their paths, which begin as PATH
+    does. It writes nothing and takes no lock.
 
     \b
     Examples:

@@ -103,8 +103,8 @@ def run(  # noqa: PLR0913 - one for each option
     Run the pipeline in FILE and print a report.
 
     Each run continues where the last one ended. SIGINT and SIGTERM end it after the current batch.
-    After a kill, the next run repeats the interrupted batch and adds nothing twice. Formats other
-    than text have a row for each source and step; --json has the whole report.
+    If it is killed, the next run repeats the interrupted batch and adds nothing twice. Formats
+    other than text have a row for each source and step; --json has the whole report.
 
     \b
     Examples:

@@ -31,18 +31,18 @@ _SECONDS = NumberRange(min=0, max=3600, min_open=True)
     default=None,
     show_default="2",
     metavar="SECONDS",
-    help="How long before.",
+    help="With --early: how long before.",
 )
 @click.option("--dont-write", is_flag=True, help="Create no files.")
-@click.option("--once", is_flag=True, help="Take one step, and end.")
+@click.option("--once", is_flag=True, help="Take one step, then exit.")
 def pretouch(  # noqa: PLR0913 - by keywords
     path: Path, *, interval: float, early: bool, preroll: float | None, dont_write: bool, once: bool
 ) -> None:
     """
-    Prepare a queue's files ahead of its appenders, also of other processes.
+    Prepare a queue's files ahead of its appenders, in any process.
 
     Runs until interrupted (Ctrl-C). QUIRE_EARLY_ACQUIRE_NEXT_CYCLE, QUIRE_PREROLL_TIME_S and
-    QUIRE_DONT_WRITE, or a quire.toml, set what is not given.
+    QUIRE_DONT_WRITE, or a quire.toml, set options that are not given.
 
     \b
     Examples:

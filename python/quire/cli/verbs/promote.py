@@ -17,11 +17,11 @@ from quire.cli.shared_options import row_format_option
 @row_format_option()
 def promote(path: Path, *, style: str) -> int:
     """
-    Make a source of a replica: everybody may append to it from then on.
+    Make a replica the source: from then on it accepts appends.
 
-    A sink that keeps it ends first. A new epoch begins: sinks that have seen it refuse the old
-    source, and the old source takes no more appends once it hears of it. Replicate from the new
-    one with `quire replicate source`. An old source that meets no such sink is not stopped: stop
+    A sink that is running for it ends first. A new epoch begins: sinks that have seen it refuse the
+    old source, and the old source refuses appends once it learns of the epoch. Replicate from the
+    new source with `quire replicate source`. An old source that meets no such sink continues: stop
     it by hand before you promote.
 
     \b

@@ -18,11 +18,12 @@ def prove(path: Path, index: int, *, message_to: Path | None) -> None:
     """
     Write a proof that a message is in a sealed queue.
 
-    The proof, some hundred bytes on stdout, leads from the hash of the message to the newest signed
-    checkpoint. It holds nothing of any message. `quire check-proof` checks it without the queue.
+    The proof, a few hundred bytes on stdout, leads from the hash of the message to the newest
+    signed checkpoint. It reveals no message content. `quire check-proof` checks it without the
+    queue.
 
-    What is proven is the message as it is stored, encrypted or compressed where the queue is:
-    --message-to writes these bytes, for `quire check-proof --message`.
+    The proof covers the message as stored: encrypted or compressed if the queue is. --message-to
+    writes these bytes, for `quire check-proof --message`.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``quire prune``: old cycles removed, as far as nobody needs them."""
+"""``quire prune``: removes old cycles that are no longer needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _DONE: Final = {
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--keep", metavar="AGE", help="Keep cycles until they ended this long ago: 7d, 12h.")
+@click.option(
+    "--keep", metavar="AGE", help="Keep cycles that ended less than this long ago: 7d, 12h."
+)
 @click.option("--max-bytes", metavar="SIZE", help="Keep at most this much on disk: 50GB, 500MiB.")
 @click.option("--max-cycles", type=click.IntRange(min=1), help="Keep at most this many cycles.")
 @click.option("--move", type=PATH, metavar="DIR", help="Move files there instead of deleting them.")
@@ -54,12 +56,12 @@ def prune(
     **options: Any,  # noqa: ANN401 - the library checks them
 ) -> None:
     """
-    Remove the oldest cycles of a queue, as far as nobody needs them any more.
+    Remove the oldest cycles of a queue that are no longer needed.
 
-    A cycle goes once it exceeds one of the limits. The newest one stays, and so do those that a
-    named tailer or consumer group has not left, that a process has open, or that Java could append
-    to, and all later ones. Processes may write and read meanwhile. Shows what went, what stayed,
-    and why.
+    A cycle is removed once it exceeds one of the limits. The newest cycle stays. So does a cycle
+    that a named tailer or consumer group has not left, that a process has open, or that Java could
+    append to, and every cycle after it. Processes may write and read meanwhile. Shows which cycles
+    were removed, which stayed, and why.
 
     \b
     Examples:

@@ -58,7 +58,7 @@ def speed_of(value: str) -> _Speed:
         return _Speed(rate=Rate(float(value)))
     except ValueError:
         expected = "pace, such as original, 10x, 5000 (messages a second) or max"
-        raise click.BadParameter(f"{value!r} is no {expected}") from None
+        raise click.BadParameter(f"{value!r} is not a {expected}") from None
 
 
 class Publisher:
@@ -170,7 +170,7 @@ def _failures(output: Output) -> Generator[None]:
 @click.option(
     "--framing",
     type=click.Choice([*FRAMINGS]),
-    help="Where messages of --tcp and --stdout begin.  [default: lines]",
+    help="How messages of --tcp and --stdout are delimited.  [default: lines]",
 )
 @click.option(
     "--from", "start", type=parse_point, metavar="POINT", help="Start at this index or time."
@@ -206,13 +206,13 @@ def publish(
     Send the messages of a queue over UDP, TCP or WebSocket, or to stdout.
 
     Each message's bytes are sent as quire record takes them: as a datagram, as a WebSocket message,
-    as a line, or with --framing length after four bytes, big-endian, that say how long it is. A
-    message that does not fit, because it is too long for a datagram, holds a line end, or is no
-    text where --text asks for it, is an error that names its index. A receiver over TCP or
-    WebSocket that is slow holds the verb back; nothing is dropped.
+    as a line, or with --framing length after four big-endian bytes that hold its length. A message
+    that cannot be sent, because it is too long for a datagram, contains a line end, or with --text
+    is not text, is an error that names its index. A slow receiver over TCP or WebSocket slows the
+    sender down; nothing is dropped.
 
-    A POINT, --time-field and the original pace are as for replay. SIGINT (Ctrl-C) and SIGTERM end
-    it; the last index that was handed to the system is shown on stderr.
+    For POINT, --time-field and the original pace, see replay. SIGINT (Ctrl-C) and SIGTERM end it;
+    stderr shows the last index that was passed to the system.
 
     \b
     Examples:
@@ -222,7 +222,7 @@ def publish(
       quire publish requests --stdout --pace 100 | my-program
     """  # noqa: D301 - click reads the backspace
     if options["follow"] and end is not None:
-        raise click.UsageError("--follow never ends: no --to")
+        raise click.UsageError("--follow never ends: leave out --to")
     speed: _Speed = options["speed"]
     opening = _output(options)
     with open_read_only(path) as queue, value_errors_as_usage():

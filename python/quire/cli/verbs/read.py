@@ -71,11 +71,13 @@ class _OrJava(click.Command):
     "--schema", metavar="SCHEMA", help="Types of the fields: module:Name or a file; else inferred."
 )
 @format_option(*FORMATS, default=FORMATS[0])
-@click.option("--zone", type=zone_of, metavar="ZONE", help="Time zone of times in columns.")
+@click.option("--zone", type=zone_of, metavar="ZONE", help="Time zone in which columns show times.")
 @on_damage_option()
 @click.option("--metadata", is_flag=True, help="Show metadata documents too.")
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
-@click.option("--named", metavar="TAILER", help="Resume at this named tailer, and move it.")
+@click.option(
+    "--named", metavar="TAILER", help="Resume at the position of this named tailer, and move it."
+)
 @click.option(
     "--interface",
     type=reference_of,
@@ -87,35 +89,35 @@ class _OrJava(click.Command):
     "--limiter",
     type=reference_of,
     metavar="MODULE:NAME",
-    help="Stop before the first message for which it is true.",
+    help="Stop before the first message for which this function returns true.",
 )
-@click.option("--limiter-arg", metavar="TEXT", help="What to make the limiter with.")
+@click.option("--limiter-arg", metavar="TEXT", help="The argument that makes the limiter.")
 @click.option(
     "--search",
     type=reference_of,
     metavar="MODULE:NAME",
-    help="Start where this comparator says, by binary search.",
+    help="Start at the message that this comparator finds by binary search.",
 )
-@click.option("--search-arg", metavar="TEXT", help="What to make the comparator with.")
+@click.option("--search-arg", metavar="TEXT", help="The argument that makes the comparator.")
 def read(path: Place, **more: Any) -> int:  # noqa: ANN401 - click checks them
     """
     Print the messages of a queue, or of one of its files.
 
-    PATH may be a queue of any format, a file or a copied day of one, or a directory of queues; or
-    quire://HOST:PORT/QUEUE, and quire://HOST:PORT for all queues of that server.
-    Without --follow, it stops at the last message at the time of the start. Patterns are matched
-    against the text as printed, without the index; --last counts matching messages. A POINT is as
-    for replay.
+    PATH may be a queue of any format, one file or a copied day of a queue, or a directory of
+    queues; or quire://HOST:PORT/QUEUE, or quire://HOST:PORT for all queues of that server. Without
+    --follow, it stops at the message that was last when it started. Patterns are matched against
+    the text as printed, without the index; --last counts matching messages. For POINT, see replay.
 
     An EXPRESSION compares fields: =, !=, <, <=, >, >=, ~ (regular expression), in (...), is null,
-    with and, or, not and parentheses. Text is in quotes; trade.price is a field inside another.
+    with and, or, not and parentheses. Text is in quotes; trade.price is the field price within
+    trade.
 
     \b
     yaml   as Java's tools print it
     json   an array of objects, each with its index and message
     jsonl  one such object per line
     text   one line per message: its text, or its bytes as UTF-8
-    csv    a line per message with its fields, after a heading
+    csv    one line per message with its fields, after a heading
     arrow  an Arrow IPC stream of the fields
     hex    one line per message: its bytes
     raw    the bytes alone, one message after the other

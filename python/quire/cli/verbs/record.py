@@ -71,19 +71,22 @@ def websocket_of(value: str) -> Address | str:
 @click.argument("path", type=PATH, metavar="DEST")
 @click.option("--udp", type=address_of, metavar="[HOST:]PORT", help="Record datagrams.")
 @click.option(
-    "--tcp", type=address_of, metavar="[HOST:]PORT", help="Record what clients of this port send."
+    "--tcp",
+    type=address_of,
+    metavar="[HOST:]PORT",
+    help="Record messages that clients of this port send.",
 )
 @click.option(
     "--websocket",
     type=websocket_of,
     metavar="[HOST:]PORT|URL",
-    help="Record what WebSocket clients of this port send, or the server at this URL.",
+    help="Record messages that WebSocket clients of this port, or the server at this URL, send.",
 )
 @click.option("--stdin", is_flag=True, help="Record stdin until it ends.")
 @click.option(
     "--framing",
     type=click.Choice([*FRAMINGS]),
-    help="Where messages of --tcp and --stdin begin.  [default: lines]",
+    help="How messages of --tcp and --stdin are delimited.  [default: lines]",
 )
 @click.option(
     "--max-bytes",
@@ -103,7 +106,7 @@ def websocket_of(value: str) -> Address | str:
     "--max-clients",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many clients a port has at once.  [default: 100]",
+    help="The most clients connected to a port at once.  [default: 100]",
 )
 @click.option(
     "--idle-timeout",
@@ -115,15 +118,16 @@ def websocket_of(value: str) -> Address | str:
     "--append-unfinished",
     is_flag=True,
     default=None,
-    help="Append the last line of a --tcp client even if it ends without a line end, as if cut.",
+    help="Append the last line of a --tcp client even if its line end is missing, as if it was cut"
+    " off.",
 )
 @click.option(
     "--origin",
     multiple=True,
     metavar="ORIGIN",
-    help="Let browsers with pages of this origin connect to --websocket; may be repeated.",
+    help="Let web pages of this origin connect to --websocket. Repeatable.",
 )
-@click.option("--create", is_flag=True, help="Create the queue if there is none.")
+@click.option("--create", is_flag=True, help="Create the queue if it does not exist.")
 @click.option(
     "--queue-format",
     type=click.Choice(FORMATS),
@@ -132,18 +136,18 @@ def websocket_of(value: str) -> Address | str:
 @click.option("--roll-cycle", type=roll_cycle_of, metavar="NAME", help="Roll cycle of a new queue.")
 def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     """
-    Append what arrives over UDP, TCP, WebSocket or stdin to a queue.
+    Append messages that arrive over UDP, TCP, WebSocket or stdin to a queue.
 
     A message has exactly the bytes of a datagram, of a WebSocket message, or of a line without its
-    line end; with --framing length, four bytes, big-endian, precede each message and say how long
-    it is. Empty and longer messages are refused and counted, datagrams that the system dropped are
-    counted. A client that sends a message that is too long is disconnected; the others do not
-    notice.
+    line end; with --framing length, four big-endian bytes before each message hold its length.
+    Messages that are empty or too long are refused and counted; datagrams that the system dropped
+    are counted. A client that sends a message that is too long is disconnected; other clients are
+    not affected.
 
-    Without HOST it listens on 127.0.0.1; port 0 takes a free one. Anyone who reaches the port
-    writes to the queue. With --key-file messages are encrypted: a new queue is made so, one of
-    plain messages is refused. Runs until stdin or the server at URL ends, or SIGINT (Ctrl-C) or
-    SIGTERM: what was received up to then is written, and the counts are shown.
+    Without HOST it listens on 127.0.0.1; port 0 takes a free one. Anyone who can reach the port can
+    write to the queue. --key-file encrypts messages: a new queue is created encrypted; a queue of
+    plain messages is refused. Runs until stdin or the server at URL ends, or until SIGINT (Ctrl-C)
+    or SIGTERM: all messages received by then are written, and the counts are shown.
 
     \b
     Examples:

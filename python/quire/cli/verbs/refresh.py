@@ -18,10 +18,9 @@ from quire.formats.adapters import require_journal
 @row_format_option()
 def refresh(path: Path, *, style: str) -> None:
     """
-    Update the listing of a queue's files after files came or went by hand.
+    Update the listing of a queue's files after you changed files by hand.
 
-    Running processes, those of Java too, notice the change. `quire repair` does this among other
-    things.
+    Running processes, including Java's, notice the change. `quire repair` does this too.
 
     \b
     Examples:

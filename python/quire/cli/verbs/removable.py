@@ -1,4 +1,4 @@
-"""``quire removable``: the roll files that nobody needs."""
+"""``quire removable``: the roll files that are no longer needed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def removable(path: Path, *, style: str) -> None:
     The list ends before the first file that a process has open, that a named tailer has not left,
     or that has no end-of-file marker. The newest file is never in it. Changes nothing.
 
-    Processes of other users are seen by root only; those of other containers and machines are not
-    seen.
+    Only root sees processes of other users; processes in other containers or on other machines are
+    not seen.
 
     \b
     Examples:

@@ -25,7 +25,10 @@ _COLUMNS: Final = ("kind", "file", "position", "done")
 @click.command()
 @click.argument("path", type=PATH)
 @click.option(
-    "--apply", "applies", is_flag=True, help="Do it, instead of saying what would be done."
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="Repair the queue, instead of only showing what would be done.",
 )
 @click.option(
     "--timeout",
@@ -33,16 +36,16 @@ _COLUMNS: Final = ("kind", "file", "position", "done")
     type=NumberRange(min=0),
     default=1.0,
     show_default=True,
-    help="Seconds that a living process may hold the write lock.",
+    help="Seconds to wait while a living process holds the write lock.",
 )
 @row_format_option()
 def repair(path: Path, *, applies: bool, timeout_s: float, style: str) -> int:
     """
     Repair what `quire verify` finds, without losing a message that can be read.
 
-    A dry run by default. What is cut off is kept beside the file, as *.discard. A repair that was
-    interrupted is completed by the next one. Refuses while a living process holds the write lock.
-    The exit code is 1 if errors or warnings are left; in a dry run, those that no repair mends.
+    A dry run by default. Bytes that are cut off are kept beside the file, as *.discard. The next
+    repair completes an interrupted one. Refuses to run while a living process holds the write lock.
+    The exit code is 1 if errors or warnings remain; in a dry run, if some cannot be repaired.
 
     \b
     Examples:

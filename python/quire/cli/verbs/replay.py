@@ -92,10 +92,9 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """
     Replay a range of a queue, or of one of its files.
 
-    Without --to-queue, messages are printed as by read; with --speed, each when it is due, and as a
-    record batch of its own in arrow. OUT always gets the same bytes in the same
-    cycles, at any speed; repeat a replay that was interrupted or killed to resume it. Metadata is
-    left out.
+    Without --to-queue, messages are printed as read prints them; with --speed, each is printed when
+    it is due, in arrow as a record batch of its own. At any speed, OUT gets the same bytes in the
+    same cycles; repeat a replay that was interrupted or killed to resume it. Metadata is left out.
 
     A POINT is an index, 0x… or decimal; or a time, such as 2024-01-15T10:30:00Z (UTC without a
     zone), 1705314600000ms, now, or a while ago: -30s, -15m, -1.5h, -7d. Without --time-field, a
@@ -110,7 +109,7 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """  # noqa: D301 - click reads the backspace
     if out is not None and (style, columns, schema, no_index) != (None, None, None, False):
         raise click.UsageError(
-            "--to-queue shows no messages: no --format, --columns, --schema and --no-index"
+            "--to-queue prints no messages: leave out --format, --columns, --schema, --no-index"
         )
     lost: list[Lost] = []
     skipped = lost.append if on_damage == "skip" else None

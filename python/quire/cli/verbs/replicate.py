@@ -27,8 +27,16 @@ def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
     options = (
         click.option("--certificate", type=PATH, help="This side's certificate, a PEM file."),
         click.option("--key", type=PATH, help="Its private key, a PEM file."),
-        click.option("--authority", type=PATH, help="Who signs the peers' certificates, PEM."),
-        click.option("--insecure", is_flag=True, help="Beyond this machine without certificates."),
+        click.option(
+            "--authority",
+            type=PATH,
+            help="The authority that signs the peers' certificates, a PEM file.",
+        ),
+        click.option(
+            "--insecure",
+            is_flag=True,
+            help="Allow connections beyond this machine without certificates.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -39,12 +47,12 @@ _ONCE_THE_SOURCE = "once it is the source, "
 _busy_option = click.option(
     "--busy",
     is_flag=True,
-    help="A thread that never sleeps for each connection: sooner there, for a core each.",
+    help="Use a thread that never sleeps for each connection: lower latency, one core each.",
 )
 
 
 def _drop_after_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    text = "do not wait for sinks any more that were away for this long; never by default."
+    text = "stop waiting for a sink that was away for this long; never by default."
     kind = click.FloatRange(min=0, min_open=True)
     return click.option(
         "--drop-after", type=kind, metavar="SECONDS", help=_sentence(f"{when}{text}")
@@ -52,7 +60,7 @@ def _drop_after_option(when: str = "") -> Callable[[Callable[..., int]], Callabl
 
 
 def _compress_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    text = "compress what is sent to sinks that take that."
+    text = "compress what is sent to sinks that support it."
     return click.option("--compress", is_flag=True, help=_sentence(f"{when}{text}"))
 
 
@@ -122,8 +130,8 @@ def source(  # noqa: PLR0913 - its options
 
     It prints `listening ADDRESS`. Any process may append to the queue meanwhile. Addresses beyond
     this machine need certificates. It ends with exit code 1 when a sink has seen a later epoch:
-    another replica was promoted, and this queue takes no more appends. After `quire handover` it
-    goes on as a sink of the new source, if that serves.
+    another replica was promoted, and this queue refuses appends. After `quire handover` it
+    continues as a sink of the new source, if that one serves.
 
     A Vanilla Chronicle is sent as Java's sinks expect it, without certificates and handover.
 
@@ -182,7 +190,7 @@ def source(  # noqa: PLR0913 - its options
     type=click.Choice([CHRONICLE, VANILLA]),
     help="The format of a copy that does not exist yet.  [default: chronicle]",
 )
-@click.option("--name", metavar="NAME", help="What the source calls this sink.")
+@click.option("--name", metavar="NAME", help="The name by which the source knows this sink.")
 @click.option(
     "--acknowledge",
     type=click.Choice(["stored", "synced"]),
@@ -192,13 +200,13 @@ def source(  # noqa: PLR0913 - its options
 @click.option(
     "--repair",
     is_flag=True,
-    help="Where the copy differs from the source, put its end aside, and go on.",
+    help="Where the copy differs from the source, move its end aside, and continue.",
 )
 @click.option(
     "--listen",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    help="Where it serves once the source has handed over to it: HOST:PORT or PORT.",
+    help="Where it serves after the source has handed over to it: HOST:PORT or PORT.",
 )
 @_drop_after_option(_ONCE_THE_SOURCE)
 @_busy_option
@@ -225,14 +233,15 @@ def sink(  # noqa: PLR0913 - its options
     """
     Keep a copy of a source's queue, until a signal.
 
-    PATH is created if it does not exist. A lost connection is made again, and the copy goes on
-    where it was. Nobody else can append to it, also while no sink runs, until it is promoted. If
-    it holds other messages than the source it ends with exit code 1, and changes nothing; with
-    --repair it moves its files with them into PATH/aside, says so, and goes on. After `quire
-    handover` it goes on as the source, with --listen, or ends.
+    PATH is created if it does not exist. After a lost connection it reconnects, and the copy
+    continues where it was. Nothing else can append to the copy until it is promoted, even while no
+    sink runs. If it holds other messages than the source, the sink changes nothing and ends with
+    exit code 1; with --repair it moves the files that hold them into PATH/aside, reports that, and
+    continues. After `quire handover` it continues as the source if --listen is given; otherwise it
+    ends.
 
-    A copy of a Vanilla Chronicle has the cycles that its options say, which the source's protocol
-    does not name; Java's sources take no acknowledgements.
+    A copy of a Vanilla Chronicle has the cycles that its own options set, as the protocol does not
+    transmit them; Java's sources take no acknowledgements.
 
     \b
     Examples:
@@ -296,7 +305,7 @@ def _refuse(**given: object) -> None:
     """Refuse options that the protocol of Vanilla Chronicles has no place for."""
     for name, value in given.items():
         if value is not None:
-            text = "the protocol of Vanilla Chronicles has no such thing"
+            text = "not supported by the protocol of Vanilla Chronicles"
             raise click.UsageError(f"{text}: {name}")
 
 
@@ -309,22 +318,28 @@ def _refuse(**given: object) -> None:
     required=True,
     help="Where the other nodes reach this one: HOST:PORT or PORT.",
 )
-@click.option("--etcd", metavar="URL", required=True, help="The etcd: http://HOST:PORT or https.")
-@click.option("--name", metavar="NAME", required=True, help="This node's name: no other has it.")
+@click.option(
+    "--etcd", metavar="URL", required=True, help="The address of etcd: http://HOST:PORT or https."
+)
+@click.option(
+    "--name", metavar="NAME", required=True, help="This node's name, unique among the nodes."
+)
 @click.option(
     "--lease",
     type=click.IntRange(2, 3600),
     default=10,
     show_default=True,
     metavar="SECONDS",
-    help="How long a source that lost etcd goes on; a fail-over takes that and two seconds.",
+    help="How long a source that lost etcd continues; a fail-over takes two seconds longer.",
 )
-@click.option("--queue", metavar="IDENTITY", help="Which queue a new node copies, of several.")
+@click.option(
+    "--queue", metavar="IDENTITY", help="Which queue a new node copies, if there are several."
+)
 @click.option(
     "--drop-after",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="After how long a sink that is away leaves the in-sync set.  [default: never]",
+    help="How long a sink must be away to leave the in-sync set.  [default: never]",
 )
 @click.option(
     "--acknowledge",
@@ -355,9 +370,9 @@ def node(  # noqa: PLR0913 - its options
     Be the source of a queue or one of its sinks, as etcd decides, until a signal.
 
     The first node has the queue at PATH; the others create a copy there. The node that holds the
-    lease in etcd is the source. When it is lost, a node that has all that was acknowledged becomes
-    the source. Appends to a queue of a node without the lease are refused. It prints a line
-    whenever that changes: `source`, `sink` or `waiting`.
+    lease in etcd is the source. When that node is lost, one that has every acknowledged message
+    becomes the source. A node without the lease refuses appends. It prints a line whenever its role
+    changes: `source`, `sink` or `waiting`.
 
     \b
     Examples:
@@ -414,7 +429,7 @@ def node(  # noqa: PLR0913 - its options
 @click.option(
     "--repair",
     is_flag=True,
-    help="With --from: where PATH differs from the replica, put its end aside, and go on.",
+    help="With --from: where PATH differs from the replica, move its end aside, and continue.",
 )
 @_tls_options
 def refill(  # noqa: PLR0913 - its options
@@ -429,13 +444,14 @@ def refill(  # noqa: PLR0913 - its options
     insecure: bool,
 ) -> int:
     """
-    Give a source that lost its disk its messages back, from a replica.
+    Restore a source that lost its disk from a replica.
 
     It runs on both machines: with --listen where the replica is, with --from where the source was.
-    PATH of the source does not exist, is a part of the queue, or an old copy of it. It gets what
-    it lacks; then a new epoch begins, both end, and everybody may append. Nothing is overwritten:
-    where the messages differ it ends with exit code 1. Choose the replica that has most: others
-    refuse a source that has less. If a side is stopped or killed, run it again.
+    The source's PATH does not exist, or holds a part or an old copy of the queue. It gets the
+    messages it lacks; then a new epoch begins, both commands end, and the source accepts appends.
+    Nothing is overwritten: where messages differ, the command ends with exit code 1. Choose the
+    replica that has the most messages: others refuse a source that has fewer. If either side is
+    stopped or killed, run it again.
 
     \b
     Examples:

@@ -15,16 +15,18 @@ from quire.cli.shared_options import row_format_option
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--key-file", type=PATH, required=True, help="The key that wraps them now.")
-@click.option("--new-key-file", type=PATH, required=True, help="The key to wrap them by.")
+@click.option("--key-file", type=PATH, required=True, help="The key that wraps the data keys now.")
+@click.option(
+    "--new-key-file", type=PATH, required=True, help="The key to wrap the data keys with."
+)
 @row_format_option()
 def rewrap(path: Path, *, key_file: Path, new_key_file: Path, style: str) -> None:
     """
-    Wrap the data keys of an encrypted queue by another key.
+    Wrap the data keys of an encrypted queue with another key.
 
-    No message is touched. From then on the old key opens nothing here; an older copy of keys.quire
-    with the old key does. A key file has 32 bytes, raw, in hexadecimal or in base64, or is a key
-    ring, whose current key wraps them.
+    Changes no message. From then on the old key cannot open the queue, but with an older copy of
+    keys.quire it still can. A key file holds 32 bytes, raw, in hexadecimal or in base64, or a key
+    ring, whose current key is used.
 
     \b
     Examples:

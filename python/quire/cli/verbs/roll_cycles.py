@@ -36,7 +36,7 @@ _PLACE: Final = ("roll_cycle", "cycle", "sequence", "index", "from", "to", "file
 @click.argument("name", required=False)
 @click.option("--queue", type=PATH, metavar="PATH", help="The roll cycle and epoch of this queue.")
 @click.option("--epoch", "epoch_ms", type=int, metavar="MS", help="The start of cycle 0.")
-@click.option("--index", type=index_of, metavar="INDEX", help="What an index stands for.")
+@click.option("--index", type=index_of, metavar="INDEX", help="The cycle and sequence of an index.")
 @click.option("--cycle", type=int, metavar="N", help="The index and file of a cycle.")
 @click.option("--sequence", type=int, metavar="N", help="The message of --cycle. Default: 0.")
 @click.option("--time", type=parse_point, metavar="TIME", help="The cycle that contains a time.")
@@ -57,7 +57,7 @@ def roll_cycles(  # noqa: PLR0913 - its options
     """
     Show roll cycles, or convert between index, cycle, sequence, time and file.
 
-    per_second is how many messages a second, on average, fill a cycle, rounded down.
+    per_second is the average rate, in messages per second, that fills a cycle, rounded down.
 
     \b
     Examples:

@@ -19,11 +19,11 @@ from quire.cli.shared_options import print_lost, row_format_option
 @row_format_option()
 def salvage(damaged: Path, dest: Path, *, style: str) -> int:
     """
-    Write the messages of a damaged queue that can be read to a new queue.
+    Write the readable messages of a damaged queue to a new queue.
 
-    Each keeps its cycle, and its index unless messages before it in that cycle are lost;
-    NEW/_indexes.jsonl has the index of each message in both. DAMAGED is only read. What is lost is
-    said with its indexes, and the exit code is 1 then.
+    Each message keeps its cycle, and its index unless messages before it in that cycle are lost;
+    NEW/_indexes.jsonl maps the index of each message in DAMAGED to that in NEW. DAMAGED is only
+    read. If messages are lost, their indexes are reported and the exit code is 1.
 
     \b
     Examples:

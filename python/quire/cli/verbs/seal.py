@@ -21,22 +21,20 @@ if TYPE_CHECKING:
 @click.argument("path", type=PATH)
 @click.option("--sign", type=PATH, help="An Ed25519 private key (PEM) to sign with.")
 @click.option("--checkpoint", type=PATH, help="Write the checkpoint to this file.")
-@click.option(
-    "--older", is_flag=True, help="Also cycles that appeared between those that are sealed."
-)
+@click.option("--older", is_flag=True, help="Also seal cycles that appeared between sealed ones.")
 @row_format_option()
 def seal(
     path: Path, *, sign: Path | None, checkpoint: Path | None, older: bool, style: str
 ) -> None:
     """
-    Seal what a queue holds, so that `quire verify` notices what changes.
+    Seal the messages of a queue, so that `quire verify` detects changes.
 
-    Hashes what was appended since the last seal, beside each cycle and in seals.quire; Java ignores
-    these files, and its messages are sealed too. The queue may be in use: what comes later is part
-    of the next seal. Keep the file of --checkpoint where those who can write to the queue cannot:
-    with it, a rollback of everything is found. A cycle that appears between sealed ones is left
-    out, with a warning, until --older says that it is right. docs/integrity.md says what is
-    protected.
+    Stores hashes of the messages appended since the last seal, beside each cycle and in
+    seals.quire. Java ignores these files; messages that Java appended are sealed too. The queue may
+    be in use: messages appended meanwhile are part of the next seal. Keep the file of --checkpoint
+    where nobody with write access to the queue can change it: it reveals a rollback of the whole
+    queue. A cycle that appears between sealed ones is left out, with a warning, unless --older
+    accepts it. docs/integrity.md says what is protected.
 
     \b
     Examples:

@@ -52,20 +52,24 @@ _EXAMPLE = "127.0.0.1:7000"
 )
 @click.option("--certificate", type=PATH, help="The server's certificate, a PEM file.")
 @click.option("--key", type=PATH, help="Its private key, a PEM file.")
-@click.option("--authority", type=PATH, help="Who signs certificates that clients then need, PEM.")
 @click.option(
-    "--insecure", is_flag=True, help="Beyond this machine without certificates or tokens."
+    "--authority",
+    type=PATH,
+    help="Require client certificates signed by this authority, a PEM file.",
 )
 @click.option(
-    "--audit", type=PATH, metavar="QUEUE", help="A queue in which is written who did what."
+    "--insecure", is_flag=True, help="Serve beyond this machine without certificates or tokens."
+)
+@click.option(
+    "--audit", type=PATH, metavar="QUEUE", help="A queue that records which client did what."
 )
 @click.option(
     "--peer",
     "peers",
     multiple=True,
     metavar="PATTERN=ADDRESS",
-    help="Queues that another server has, as 'orders/*=10.0.0.2:7000': clients are sent there."
-    " Can be repeated; the first pattern that fits is meant.",
+    help="Redirect clients to another server for its queues, as 'orders/*=10.0.0.2:7000'."
+    " Repeatable; the first pattern that matches applies.",
 )
 @click.option(
     "--max-connections",
@@ -93,11 +97,11 @@ def serve(  # noqa: PLR0913 - its options
     Serve the queues below a directory to clients of Redis and Arrow Flight.
 
     It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
-    path below DIRECTORY. Any process of this machine may append to the queues and read them
-    meanwhile. Once the file of tokens exists, every client needs one, as the password of any user
-    or a bearer token. Addresses beyond this machine need a certificate, and tokens or --authority.
-    SIGTERM answers what was accepted, and ends it with exit code 0. Sockets of systemd, named
-    listen or web, take the place of addresses.
+    path below DIRECTORY. Meanwhile any process of this machine may append to the queues and read
+    them. Once the file of tokens exists, every client needs one, as the password of any user or a
+    bearer token. Addresses beyond this machine need a certificate, and tokens or --authority. On
+    SIGTERM it answers the requests it has accepted, and exits with code 0. Sockets passed by
+    systemd, named listen or web, replace the addresses.
 
     \b
     Examples:

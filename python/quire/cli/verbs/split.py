@@ -35,9 +35,13 @@ _COLUMNS = ("name", "messages")
     help="Split by roll file, by time, by the key of sub-topics, or by the value of a field.",
 )
 @click.option(
-    "--every", type=period_ns, metavar="TIME", help="How long a part of --by time is, as 1h."
+    "--every", type=period_ns, metavar="TIME", help="The period of each part of --by time, as 1h."
 )
-@click.option("--time-field", metavar="NAME", help="The event time of --by time. Default: cycles'.")
+@click.option(
+    "--time-field",
+    metavar="NAME",
+    help="The event time of --by time. Default: the times of the cycles.",
+)
 @click.option(
     "--where", "expression", metavar="EXPR", help="Split into `matching` and `other` messages."
 )
@@ -57,9 +61,9 @@ def split(  # noqa: PLR0913 - its options
     """
     Write the messages of a queue into several new ones.
 
-    DEST, a new or an empty directory, appears when all are complete; it has a queue for each file,
-    period, topic or value, at most 256. Messages keep their bytes and their order; metadata is
-    left out. EXPR is as for `quire read`.
+    DEST, a new or an empty directory, appears when all of them are complete; it has a queue for
+    each file, period, topic or value, at most 256. Messages keep their bytes and their order;
+    metadata is left out. For EXPR, see EXPRESSION of `quire read`.
 
     \b
     Examples:

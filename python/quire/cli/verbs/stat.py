@@ -63,23 +63,26 @@ _COLUMNS: Final = (
 
 @click.command()
 @click.argument("path", type=QUEUE)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a queue, indented.")
-@click.option("--config", is_flag=True, help="The options set from outside, and where.")
+@click.option("--json", "as_json", is_flag=True, help="One indented JSON object per queue.")
+@click.option(
+    "--config", is_flag=True, help="Show the options set from outside, and where each was set."
+)
 @row_format_option()
 def stat(path: Place, *, as_json: bool, config: bool, style: str) -> None:
     """
     Describe a queue, one of its files, or each queue of a directory.
 
-    Of a quire:// address it shows what the server says: no files, processes or locks.
+    For a quire:// address it shows what the server reports: no files, processes or locks.
 
     Changes nothing and waits for no lock: the queue may be in use by Java or Quire, or be on a
-    read-only disk. In a queue in use, files are described as of slightly different moments.
+    read-only disk. If it is in use, its files are described as of slightly different moments.
 
-    yaml, json and jsonl have everything, an object a queue; csv and arrow have a row a queue.
+    yaml, json and jsonl print everything, one object per queue; csv and arrow print one row per
+    queue.
 
     --config instead shows the options with which quire.open would open the queue, or create it, and
     where each was set: in an environment variable, such as QUIRE_TIMEOUT_S, in a quire.toml, or
-    nowhere. What an existing queue was created with is not among them.
+    nowhere. Options stored in an existing queue at its creation are not included.
 
     \b
     Examples:
@@ -91,7 +94,7 @@ def stat(path: Place, *, as_json: bool, config: bool, style: str) -> None:
     check_json(style, as_json=as_json)
     if config:
         if not isinstance(path, Path):
-            raise click.UsageError(f"--config is of queues of this machine: path={path}")
+            raise click.UsageError(f"--config works only for local queues: path={path}")
         with value_errors_as_usage():
             rows = [*_options_of(path)]
         print_rows("json" if as_json else style, ("option", "value", "origin"), rows)

@@ -39,7 +39,7 @@ def tail(
     """
     Show the last messages of a queue, then new ones.
 
-    Waits for new messages until interrupted (Ctrl-C). PATH, POINT and EXPRESSION are as for read.
+    Waits for new messages until interrupted (Ctrl-C). For PATH, POINT and EXPRESSION, see read.
     --from shows every message from there on; --to needs --no-follow.
 
     \b

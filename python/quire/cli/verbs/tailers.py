@@ -70,8 +70,8 @@ def tailers(  # noqa: PLR0913 - its options
     messages, in bytes of the files, and in seconds between its message and the last one, if
     messages have a history or a --time-field. Listing changes nothing.
 
-    A tailer that a process of Quire reads with is refused. One of Java is not noticed: stop it
-    first.
+    It refuses to change a tailer that a Quire process has open. It cannot notice a Java process
+    that has one open: stop that process first.
 
     \b
     Examples:

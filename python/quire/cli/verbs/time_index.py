@@ -31,13 +31,12 @@ def time_index(path: Path, time_field: str | None, style: str) -> None:
     """
     Show which cycles have an index of append times, and build missing ones.
 
-    With it, --from, --to and move_to_time find a time within a cycle without a field. Writers keep
-    it with time_index=True. --time-field builds it where there is none, or a damaged one; processes
-    may read and write meanwhile, but what they append is not in it. Repeat the command to resume
-    one that was interrupted.
+    With an index, --from, --to and move_to_time find a time within a cycle without a field. Writers
+    keep it up to date with time_index=True. --time-field builds it where it is missing or damaged;
+    processes may read and write meanwhile, but messages they append are not in it. Repeat the
+    command to resume one that was interrupted.
 
-    The rows have the number of messages of each cycle, and how many of them the index covers: none
-    is -.
+    Each row shows the messages of a cycle, and how many of them the index covers; - means none.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ def _tokens_option(command: Callable[..., int]) -> Callable[..., int]:
         "--tokens",
         type=PATH,
         metavar="FILE",
-        help="The file that keeps them.  [default: $XDG_CONFIG_HOME/quire/tokens]",
+        help="The file of tokens.  [default: $XDG_CONFIG_HOME/quire/tokens]",
     )(command)
 
 
@@ -43,11 +43,11 @@ def _rights_option(right: str, what: str) -> Callable[[Callable[..., int]], Call
 @token.command()
 @click.argument("name")
 @_tokens_option
-@_rights_option("read", "Queues that it may read, as 'prices/*'; can be repeated.")
+@_rights_option("read", "Queues that it may read, as 'prices/*'. Repeatable.")
 @_rights_option("append", "Queues that it may append to.")
-@_rights_option("create", "Queues that it may make.")
-@_rights_option("manage", "Queues whose groups it may move or remove, and that it may trim.")
-@click.option("--expires", metavar="DURATION", help="How long it is valid, as 30d or 12h.")
+@_rights_option("create", "Queues that it may create.")
+@_rights_option("manage", "Queues that it may trim, and whose groups it may move or remove.")
+@click.option("--expires", metavar="DURATION", help="How long the token is valid, as 30d or 12h.")
 def add(  # noqa: PLR0913 - its options
     name: str,
     *,
@@ -59,7 +59,7 @@ def add(  # noqa: PLR0913 - its options
     expires: str | None,
 ) -> int:
     """
-    Make a token, and print it once: the file keeps its hash alone.
+    Make a token, and print it once: the file stores only its hash.
 
     \b
     Examples:

@@ -30,7 +30,9 @@ _FLAT: Final = {"text", "csv", "arrow"}
     help="The time between samples.",
 )
 @click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
-@click.option("--once", is_flag=True, help="Print two samples' difference instead of a screen.")
+@click.option(
+    "--once", is_flag=True, help="Print the difference of two samples instead of showing a screen."
+)
 @row_format_option()
 def top(
     paths: tuple[Place, ...], *, interval: float, time_field: str | None, once: bool, style: str
@@ -38,13 +40,12 @@ def top(
     """
     Watch queues live: rates, latency, lag of tailers, locks, files, disk space.
 
-    PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, and
-    quire://HOST:PORT for all queues of that server, which says nothing of locks and disks. Queues
-    are only read, and no lock is waited for. With --once or --format jsonl, samples are printed
-    instead.
+    PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, or
+    quire://HOST:PORT for all queues of that server, which does not report locks and disks. It only
+    reads queues and waits for no lock. With --once or --format jsonl, samples are printed instead.
 
-    Latency is what the histories of the newest messages say: the time from the append to the
-    first queue to the append to this one. With --time-field, it is the time from the field to the
+    Latency comes from the histories of the newest messages: the time from the append to the first
+    queue to the append to this one. With --time-field, it is the time from the field's value to the
     sample that found the message, so it includes the wait for the sample.
 
     \b

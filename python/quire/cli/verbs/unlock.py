@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--force", is_flag=True, help="Take it from a living process too.")
+@click.option("--force", is_flag=True, help="Take the lock even from a living process.")
 @row_format_option()
 def unlock(path: Path, *, force: bool, style: str) -> None:
     """
-    Free the write lock of a process that died, and say who held it, since when.
+    Free the write lock of a dead process, and show its holder.
 
-    Refuses while the holder lives; with --force, stop that process first. Quire takes the lock over
-    from a dead process by itself; this is for locks of other containers, and before Java appends.
+    Refuses while the holder is alive; before you use --force, stop that process. Quire takes over
+    the lock of a dead process by itself; use this for locks held in other containers, and before
+    Java appends.
 
     \b
     Examples:
@@ -55,7 +56,7 @@ def unlock(path: Path, *, force: bool, style: str) -> None:
 
 
 def _facts(holder: LockHolder | None) -> dict[str, object]:
-    """Return who had the lock; None for each where nobody had it."""
+    """Return the former holder of the lock; None for each field if it was free."""
     since = None if holder is None else holder.since
     return {
         "pid": None if holder is None else holder.pid,

@@ -39,11 +39,11 @@ _COLORS: Final[dict[Severity, str]] = {"error": "red", "warning": "yellow", "not
 @click.command()
 @click.argument("path", type=PATH)
 @click.option(
-    "--filesystem", "tries_it", is_flag=True, help="Try the file system of the directory PATH."
+    "--filesystem", "tries_it", is_flag=True, help="Test the file system of the directory PATH."
 )
-@click.option("--seals", is_flag=True, help="It is an error if nothing is sealed.")
-@click.option("--trust", type=PATH, help="A public key (PEM) that has to have signed a seal.")
-@click.option("--since", type=PATH, help="A checkpoint kept elsewhere, to find a rollback.")
+@click.option("--seals", is_flag=True, help="Report an error if nothing is sealed.")
+@click.option("--trust", type=PATH, help="A public key (PEM) that must have signed a seal.")
+@click.option("--since", type=PATH, help="A checkpoint kept elsewhere, to detect a rollback.")
 @row_format_option()
 def verify(  # noqa: PLR0913 - each is an option
     path: Path,
@@ -58,17 +58,17 @@ def verify(  # noqa: PLR0913 - each is an option
     Check queues and their files against every rule of the format.
 
     PATH is a queue of any format, one roll file, a directory with copies of some files of a queue,
-    or a directory of queues. Changes nothing and waits for no lock: the queue may be in use. Says
-    what is wrong where, what that means, and what `quire repair` would do. The exit code is 1 if
-    there are errors or warnings.
+    or a directory of queues. Changes nothing and waits for no lock: the queue may be in use. For
+    each finding, it says where it is, what it means, and what `quire repair` would do. The exit
+    code is 1 if there are errors or warnings.
 
-    A queue with seals (`quire seal`) is compared with them: the first message of a cycle that was
-    changed, inserted, moved or cut off is named. --trust has a signature checked, and --since that
-    the queue goes on from a checkpoint that `quire seal --checkpoint` wrote.
+    A queue with seals (`quire seal`) is compared with them: for each cycle, the first message that
+    was changed, inserted, moved or cut off is named. --trust checks a signature; --since checks
+    that the queue continues from a checkpoint that `quire seal --checkpoint` wrote.
 
-    --filesystem tries, in a directory that it makes below PATH and removes, whether locks, mappings
-    and syncs work there between processes of this host, and says whether allow_network=True is
-    safe for queues of one host. The exit code is 1 if it is not.
+    --filesystem creates a temporary directory below PATH, tests whether locks, mappings and syncs
+    work there between processes of this host, and says whether allow_network=True is safe for
+    queues used by one host only. The exit code is 1 if it is not.
 
     \b
     Examples:

@@ -181,12 +181,12 @@ class Writer:
     type=click.Choice([*INPUTS]),
     help="Input format. Default: by the file's suffix, else yaml.",
 )
-@click.option("--text", "as_text", is_flag=True, help="As --format text.")
-@click.option("--hex", "as_hex", is_flag=True, help="As --format hex.")
+@click.option("--text", "as_text", is_flag=True, help="The same as --format text.")
+@click.option("--hex", "as_hex", is_flag=True, help="The same as --format hex.")
 @click.option(
     "-d", "directory", type=QUEUE, metavar="PATH", help="The queue; every argument is a FILE."
 )
-@click.option("-m", "--method", metavar="NAME", help="Write calls of this method, an item each.")
+@click.option("-m", "--method", metavar="NAME", help="Write each item as a call of this method.")
 @click.option(
     "-i",
     "--interface",
@@ -194,7 +194,7 @@ class Writer:
     metavar="MODULE:NAME",
     help="Declares the method and the types of its arguments.",
 )
-@click.option("--create", is_flag=True, help="Create the queue if there is none.")
+@click.option("--create", is_flag=True, help="Create the queue if it does not exist.")
 @click.option(
     "--roll-cycle",
     type=roll_cycle_of,
@@ -213,9 +213,10 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
     """
     Append messages from files or stdin to a queue.
 
-    Items before a malformed one stay written; the error says how many. -d, -m and -i are those of
-    Java's ChronicleWriterMain, and the queue is created as there; messages have the same bytes.
-    With --key-file they are encrypted: a new queue is made so, one of plain messages is refused.
+    Items before a malformed one stay written; the error says how many. -d, -m and -i work as in
+    Java's ChronicleWriterMain: with -d, the queue is created, and messages have the same bytes.
+    --key-file encrypts messages: a new queue is created encrypted; a queue of plain messages is
+    refused.
 
     \b
     yaml   each document is a message; lines with --- separate them

@@ -15,7 +15,7 @@ class Acknowledgement(Future[int]):
     A future of an index that waits for replicas.
 
     To make a future of the standard library costs several times as much as the append itself, so
-    its parts are made once somebody asks for more than whether it is done.
+    its parts are made only when a caller asks for more than whether it is done.
 
     Args:
         index: The message's.

@@ -31,7 +31,7 @@ _LIMIT = arguments.whole(1, 2**20)
 
 
 class States(Protocol):
-    """What is known of the replicas of a queue."""
+    """The known state of a queue's replicas."""
 
     def wait(self, index: int, quorum: Wait, /, *, timeout_s: float | None = None) -> bool:
         """Return whether n replicas have acknowledged the message of an index, within a time."""
@@ -82,7 +82,7 @@ class Awaiting(Protocol):
 
 
 class Acknowledging:
-    """What an appender says about the replicas that have its messages."""
+    """Waiting until replicas have an appender's messages."""
 
     _wait: Wait | None = None
     _slice_s = _SLICE_S
@@ -95,7 +95,7 @@ class Acknowledging:
         Return once replicas have acknowledged the message of an index, and all before it.
 
         Args:
-            index: The message's, which any process may have appended.
+            index: The index of the message, which any process may have appended.
             wait: ``"any"`` member of the in-sync set, ``"all"`` of them, or a number of them; None:
                 what the appender waits for, or else any.
             timeout_s: How long to wait; None: the queue's ``timeout_s``.
@@ -119,7 +119,7 @@ class Acknowledging:
         self, index: int, *, wait: Wait | None = None, timeout_s: float | None = None
     ) -> None:
         """
-        Do as :meth:`acknowledged`, without blocking the event loop.
+        Wait as :meth:`acknowledged` does, without blocking the event loop.
 
             await appender.aacknowledged(await appender.awrite_text("hello"))
         """
@@ -151,14 +151,14 @@ class Acknowledging:
         self, limit: int = 64, *, wait: Wait | None = None, timeout_s: float | None = None
     ) -> InFlight:
         """
-        Return what appends messages that replicas have not acknowledged yet, at most *limit*.
+        Return a writer that appends up to *limit* messages ahead of the replicas' acknowledgements.
 
             with appender.in_flight(64) as flight:
                 futures = [flight.write_bytes(payload) for payload in payloads]
 
         Each append returns a ``Future`` of its index, which is resolved
-        when replicas have acknowledged the message. With *limit* of them under way, an append waits
-        for half of them. Leaving the block waits for all, and raises the first error.
+        when replicas have acknowledged the message. With *limit* unacknowledged messages, an append
+        waits for half of them. Leaving the block waits for all, and raises the first error.
 
         Args:
             limit: How many messages may be under way.
@@ -166,7 +166,7 @@ class Acknowledging:
             timeout_s: The same.
 
         Raises:
-            ReplicationError: The queue is not replicated; or, of a future, the queue got another
+            ReplicationError: The queue is not replicated; or, from a future, the queue got another
                 source since the append, or lost its end.
 
         """

@@ -1,4 +1,4 @@
-"""Appenders: what the native one lacks because it needs pyarrow."""
+"""Appenders: the methods that the native class lacks because they need pyarrow."""
 
 from __future__ import annotations
 
@@ -122,18 +122,18 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
         """
         Append bytes without blocking the event loop; return the index.
 
-        This and its kin first append at once, in the loop's own thread. If another writer holds the
-        lock, also with an open document of another task, or the ring of asynchronous appends is
-        full, they try again until the queue's ``timeout_s`` is over. With ``durability="each"``
-        a thread does it all, as each append waits for the disk.
+        This and the other ``awrite_*`` methods first try to append at once, in the loop's own
+        thread. If another writer holds the lock, or another task's open document does, or the ring
+        of asynchronous appends is full, they try again until the queue's ``timeout_s`` is over.
+        With ``durability="each"`` a thread does all of it, as each append waits for the disk.
 
         The order of the calls of an event loop is the order of their messages, except with
         ``durability="each"``, where threads append together. At most the appender's ``limit``
         appends are under way in an event loop; further ones wait in the order of their calls, for
         any length of time.
 
-        A task that is cancelled while it waits has appended nothing, except that a thread ends what
-        it has begun.
+        A task that is cancelled while it waits has appended nothing, except that a thread completes
+        an append that it has begun.
 
         Raises:
             LockTimeoutError: Another process held the write lock for the queue's ``timeout_s``.
@@ -216,9 +216,10 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
         """
         Append many messages without blocking the event loop: see :meth:`awrite_bytes`.
 
-        The loop's other tasks run after every 10,000 messages. What was appended before the task is
-        cancelled, or the lock is held for too long, stays. The whole call is one append for the
-        appender's ``limit``; a thread puts the messages into a ring that may be full.
+        The loop's other tasks run after every 10,000 messages. Messages appended before the task is
+        cancelled, or before the lock is held for too long, stay. The whole call counts as one
+        append for the appender's ``limit``; a thread puts the messages into a ring that may be
+        full.
 
         Examples:
             >>> import asyncio
@@ -243,8 +244,8 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
         """
         Append columns without blocking the event loop: see :meth:`awrite_bytes`.
 
-        The loop's other tasks run after each chunk of a table or chunked array. What was appended
-        before the task is cancelled, or the lock is held for too long, stays.
+        The loop's other tasks run after each chunk of a table or chunked array. Messages appended
+        before the task is cancelled, or before the lock is held for too long, stay.
 
         Examples:
             >>> import asyncio
@@ -359,11 +360,11 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
         """
         Return an object of the interface whose calls are messages.
 
-        Each call is one document: the method's name, and its arguments in the form their
-        annotations give them. A method that returns another interface goes on: with
-        ``router.to("x").deliver(m)`` both calls are in one document, which the last one writes;
-        nothing is written of a chain without its last call. A call that cannot be written raises
-        and writes nothing.
+        Each call is one document: the method's name, and its arguments encoded by their
+        annotations. A method that returns another interface starts a chain: with
+        ``router.to("x").deliver(m)`` both calls are in one document, which the last call writes; a
+        chain without its last call writes nothing. A call that cannot be written raises and writes
+        nothing.
 
         Args:
             interface: A Protocol, an ABC, or another class; generic ones with or without
@@ -376,8 +377,8 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
             metadata: Write metadata documents.
             document: An open document of :meth:`writing_document` that all calls go into, instead
                 of one each.
-            filter: Called with a method's name and a call's first argument (or None); where it
-                returns something false the call is not written.
+            filter: Called with a method's name and a call's first argument (or None); if it returns
+                a false value the call is not written.
 
         Raises:
             TypeError: A method cannot be encoded in messages: an annotation has no encoding, two

@@ -46,8 +46,8 @@ class JournalQueue(_native.Queue, Queue):
     """
     An open queue in the files of Chronicle Queue 5, from :func:`quire.open`.
 
-    It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
-    path and options, and is opened again where it arrives.
+    It creates any number of appenders and tailers, and closes them when it is closed. It pickles by
+    path and options, and is reopened when unpickled.
 
     Examples:
         >>> with quire.open("trades", roll_cycle="FAST_DAILY", source_id=3) as queue:
@@ -197,12 +197,12 @@ class JournalQueue(_native.Queue, Queue):
 
         Args:
             name: Keep the position in the queue under this name and resume there. Only one tailer
-                at a time may use a name; those of Java are not noticed. Names are
-                case-insensitive, and one that differs from a known one in case alone is refused.
-            on_missing: What happens when the messages to read next were deleted: ``raise``, here
-                or once in the read that begins there, after which reading goes on with the first
-                message that is left; ``warn``, once through the logger ``quire``, and go on with
-                it; or ``skip`` to it without a word.
+                at a time may use a name; those of Java are not noticed. Names are case-insensitive,
+                and a name that differs from a known one only in case is refused.
+            on_missing: What happens when the messages to read next were deleted: ``raise``, here or
+                once in the read that begins there, after which reading continues with the first
+                remaining message; ``warn`` once through the logger ``quire``, and continue with it;
+                or ``skip`` to it silently.
             shared: Read with the name even while other tailers do, as Java's tailers may. Each
                 stores its own position, so the last one to store wins.
 
@@ -231,19 +231,19 @@ class JournalQueue(_native.Queue, Queue):
         """
         Return a pretoucher, which prepares the queue's files ahead of appenders.
 
-        Call its ``execute()`` regularly, or ``start()`` its thread. ``quire pretouch`` is one in a
-        process of its own. What is not given can be set from outside, as by
+        Call its ``execute()`` regularly, or ``start()`` its thread. ``quire pretouch`` runs one in
+        a process of its own. Options that are not given can be set from outside, for example by
         ``QUIRE_EARLY_ACQUIRE_NEXT_CYCLE=1``.
 
         Args:
             early_acquire_next_cycle: Create the next cycle's file before its time, and prepare it;
                 by default it is not.
             preroll_time_s: How long before, in seconds: 2 by default.
-            dont_write: Create no file, also not that of the current cycle; by default it does.
+            dont_write: Create no file, not even that of the current cycle; by default it does.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            SettingError: What is set from outside is not valid.
+            SettingError: An option that is set from outside is not valid.
 
         Examples:
             >>> with queue.pretoucher(early_acquire_next_cycle=True) as pretoucher:
@@ -278,7 +278,7 @@ class JournalQueue(_native.Queue, Queue):
         """
         The queue's replicas, and what each has acknowledged, as the source's process stores it.
 
-        Any process can ask. The list is empty where no source ever ran.
+        Any process can read it. The list is empty if no source ever ran.
 
         Examples:
             >>> queue.replicas
@@ -291,11 +291,11 @@ class JournalQueue(_native.Queue, Queue):
 
     def metrics(self) -> Metrics:
         """
-        Return the counts of all processes of the queue, also of processes that ended.
+        Return the counts of all processes of the queue, including processes that have ended.
 
         A process counts if it opens the queue for writing with ``metrics=True``, or while the
-        environment variable ``QUIRE_METRICS`` is 1. Any process can ask, also with a queue that
-        was opened read-only.
+        environment variable ``QUIRE_METRICS`` is 1. Any process can read them, even with a queue
+        that was opened read-only.
 
         Examples:
             >>> with quire.open("busy", metrics=True) as busy:
@@ -317,7 +317,7 @@ class JournalQueue(_native.Queue, Queue):
         Return every document of every file as text, as Java's ``DumpMain`` shows them.
 
         Args:
-            out: Write it there piece by piece instead, so that a queue of any size passes through
+            out: Write the text there piece by piece instead, so that a queue of any size needs
                 little memory.
 
         Examples:

@@ -1,4 +1,4 @@
-"""The replicas of a queue, as every process of it sees them."""
+"""The replicas of a queue, as all its processes see them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Replica(NamedTuple):
         late = [replica.name for replica in queue.replicas if replica.lag_s > 1]
 
     Attributes:
-        name: What it calls itself.
-        address: Where it was last connected from.
-        in_sync: It is a member of the in-sync set: appends with ``wait="all"`` wait for it.
+        name: The replica's name.
+        address: The address of its last connection.
+        in_sync: Whether it is a member of the in-sync set: appends with ``wait="all"`` wait for it.
         acknowledged_index: The last message it has acknowledged; None before the first, and after
             this machine was started until it has connected again.
         lag_messages: How many messages of the queue it has not acknowledged.
         lag_bytes: About how many bytes of roll files they take.
-        lag_s: How long ago what it has acknowledged was sent; 0 if it has all. Infinite if it has
-            acknowledged nothing.
+        lag_s: How long ago the last message it has acknowledged was sent; 0 if it has all. Infinite
+            if it has acknowledged nothing.
         level: What it acknowledges: ``stored``, in its files, or ``synced``, on its medium.
-        connected: It is connected to the source now.
+        connected: Whether it is connected to the source now.
 
     """
 

@@ -68,18 +68,18 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         """
         Go to the first message that is not earlier than a time; True if there is one.
 
-        If there is none the tailer is at the end. Sub-topics are not looked at: what is read next
-        may be a later message, or none.
+        If there is none, the tailer is at the end. The search ignores sub-topics: the next read may
+        return a later message, or none.
 
         With *time_field* a message's time is that of the field, and the place is found by binary
-        search: where times are slightly out of order, it is one near it. Without the field, it is
-        the time of the append, to the millisecond, where writers open the queue with
-        ``time_index=True``; what other writers appended counts as later. In cycles without that
-        index, only their start can be found.
+        search: if times are slightly out of order, the result is near it. Without the field, it is
+        the time of the append, to the millisecond, if writers open the queue with
+        ``time_index=True``; messages of other writers count as later. In cycles without that index,
+        only their start can be found.
 
         Args:
-            time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
-                since 1970.
+            time: A datetime, a date or ISO 8601 text, in UTC if it has no zone; or seconds since
+                1970.
             time_field: The field that holds a message's time, at its top level or below:
                 ``trade.time`` is the field ``time`` of ``trade``. Numbers are seconds, milli-,
                 micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
@@ -110,14 +110,14 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         Go to the first message whose key is not less than *key*; True if there is one.
 
         The messages must be in the order of their keys: the place is found by binary search. If no
-        key is as great the tailer is at the end. A message without a key is skipped. Sub-topics
-        are not looked at: what is read next may be a later message, or none.
+        key is as great, the tailer is at the end. A message without a key is skipped. The search
+        ignores sub-topics: the next read may return a later message, or none.
 
         Args:
             key: What to look for; it is compared with ``<``.
             by: The field that holds the key, at the top level of a message or below
                 (``trade.id`` is the field ``id`` of ``trade``); or a function that returns the key
-                of an excerpt, or None where it has none.
+                of an excerpt, or None if it has none.
 
         Raises:
             TypeError: A message's key cannot be compared with *key*.
@@ -146,8 +146,8 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         """
         Go to the first message of this queue that is not yet reflected in *output*.
 
-        What follows led to nothing in *output* yet. Goes to the start when no message of *output*
-        came from this queue.
+        From there on, no message has a result in *output* yet. Goes to the start if no message of
+        *output* came from this queue.
 
         Args:
             output: A queue that a reader of this one writes, with history; or its path.
@@ -178,8 +178,8 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         """
         Deliver only messages of the given sub-topics from now on, without their keys.
 
-        The others are stepped over where they lie. A message with history before its key is
-        delivered whole. Without a key, everything is delivered again.
+        Other messages are skipped in place. A message with history before its key is delivered
+        whole. Without keys, everything is delivered again.
 
         Args:
             keys: As given to :meth:`JournalAppender.topic`, one by one or in one list, tuple or
@@ -235,38 +235,38 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         Return a reader that calls methods of *handlers* with the messages.
 
         An event, the name before a value, is the call of the method of that name, and the
-        value its arguments. Their types are what the annotations of the handler's method say, or of
-        the class it derives from. Where several handlers have a method the first is called.
+        value its arguments. Their types come from the annotations of the handler's method, or of
+        the class it derives from. If several handlers have a method, the first is called.
 
-        While a handler is at work, :meth:`MessageHistory.current` is about the message, and so do
-        the messages that its thread writes with history.
+        While a handler runs, :meth:`MessageHistory.current` is the history of its message, and
+        messages that its thread writes with history continue it.
 
         Args:
             handlers: Objects with public methods; method writers too.
-            interface: Call only its methods, and take the types from it where a handler says none.
+            interface: Call only its methods, and take the types from it if a handler has none.
             on_error: What becomes of a message that does not decode or whose handler raises:
                 ``raise`` goes back to it and raises, so that it is read again next time; ``skip``
-                logs and goes on; ``dead_letter`` writes it to another queue and goes on. Other
-                events of the same document may have been handled before.
-            dead_letter: Where to, a queue, its path, or an appender: maps of ``index``, ``queue``,
+                logs it and continues; ``dead_letter`` writes it to another queue and continues.
+                Other events of the same document may have been handled before.
+            dead_letter: A queue, its path, or an appender, for maps of ``index``, ``queue``,
                 ``error`` and ``payload``. Not a path if this queue, or the one there, is encrypted.
-            default: Called with name (or number) and value of each event nobody handles.
-            filter: Called with a method's name and a call's first argument (or None); where it
-                returns something false the call is not made, nor are its other arguments read.
+            default: Called with name (or number) and value of each event that no handler handles.
+            filter: Called with a method's name and a call's first argument (or None); if it returns
+                a false value, the call is not made and its other arguments are not read.
             metadata_handler: An object whose methods are called with metadata documents; without
                 one they are skipped.
-            scanning: Have one read go on until a handler was called.
-            replay: Where the tailer goes before: ``all``, to the first message; ``new``, after the
-                last one; an index, to that message; ``missed``, to the first one that has led to
-                nothing in *output*. None: it stays where it is.
+            scanning: One read continues until a handler was called.
+            replay: Where the tailer goes first: ``all``, to the first message; ``new``, after the
+                last one; an index, to that message; ``missed``, to the first message without a
+                result in *output*. None: it stays where it is.
             output: With ``replay="missed"``, a queue that the handlers write to with history, or
                 its path: see :meth:`after_last_written`.
 
         Raises:
             TypeError: A handler has no method, or one that cannot be called with a message.
             ValueError: *on_error* and *dead_letter* do not go together, or *replay* and *output*.
-            IndexOutOfRangeError: *replay* can be the index of no message, or with ``missed`` the
-                message was deleted.
+            IndexOutOfRangeError: *replay* is not a possible index, or with ``missed`` the message
+                was deleted.
 
         Examples:
             >>> class Printer:

@@ -1,4 +1,4 @@
-"""What a driver needs of a session: bytes and times in, bytes out."""
+"""The interface of a session for its driver: bytes and times in, bytes out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from quire._waiting.sleeping import Sleeper
 
 TICK_S: Final = 0.25
-"""How often a driver looks again at what wakes nobody."""
+"""How often a driver polls what cannot wake it."""
 
 
 class AnySession(Protocol):
@@ -25,12 +25,12 @@ class AnySession(Protocol):
 
     @property
     def timeout_s(self) -> float:
-        """How long the peer may take nothing, in seconds."""
+        """How long the peer may read nothing, in seconds."""
         ...
 
     @property
     def progress(self) -> object:
-        """What changes with each step forward that somebody may wait for."""
+        """A value that changes with each step forward that a caller may wait for."""
         ...
 
     @property
@@ -39,7 +39,7 @@ class AnySession(Protocol):
         ...
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         ...
 
     def receive(self, data: bytes, now_ns: int, /) -> None:
@@ -47,7 +47,7 @@ class AnySession(Protocol):
         Take bytes that the peer sent.
 
         Raises:
-            QuireError: The peer broke the protocol. What is outgoing then is sent before the
+            QuireError: The bytes of the peer break the protocol. Outgoing bytes are sent before the
                 connection is closed.
 
         """
@@ -55,7 +55,7 @@ class AnySession(Protocol):
 
     def tick(self, now_ns: int, /) -> None:
         """
-        Let time pass, of a clock that is never set back.
+        Advance the time, of a clock that is never set back.
 
         Raises:
             PeerSilentError: The peer was silent for too long.
@@ -65,11 +65,11 @@ class AnySession(Protocol):
 
 
 class SendingSession(AnySession, Protocol):
-    """A source's side."""
+    """The side of a source."""
 
     @property
     def name(self) -> str:
-        """What the sink calls itself; nothing before it has said so."""
+        """The sink's name; empty before it is known."""
         ...
 
     @property
@@ -96,12 +96,12 @@ class SendingSession(AnySession, Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the queue's files."""
+        """Close the queue's files."""
         ...
 
 
 class ReceivingSession(AnySession, Protocol):
-    """A sink's side."""
+    """The side of a sink."""
 
     @property
     def is_started(self) -> bool:
@@ -124,5 +124,5 @@ class ReceivingSession(AnySession, Protocol):
         ...
 
     def sync(self) -> None:
-        """Have what came on the medium, and acknowledge it: may take long."""
+        """Sync stored messages, and acknowledge them: may take long."""
         ...

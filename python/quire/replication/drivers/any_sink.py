@@ -34,7 +34,7 @@ class AnySink(ABC, Generic[_S]):
         tls: How the connection is encrypted.
         connect_s: How long the source may take to answer.
         reconnect_s: How long to wait before connecting again.
-        attempts: Give up after this many connections in a row that brought nothing; None: never.
+        attempts: Give up after this many consecutive connections without progress; None: never.
         threads: What drives connections once their messages follow.
 
     """
@@ -147,7 +147,8 @@ class AnySink(ABC, Generic[_S]):
         """
         Replicate until the task is cancelled, or raise what ends the replication.
 
-        It returns once the source has handed over to this sink: the copy is a source's queue then.
+        It returns once the source has handed over to this sink: its copy is then the source's
+        queue.
 
             async with Sink("copy", host="127.0.0.1", port=7001) as sink:
                 await sink.run_forever()

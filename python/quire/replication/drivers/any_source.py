@@ -116,7 +116,7 @@ class AnySource(ABC, Generic[_S]):
 
         Raises:
             OldEpochError: A sink has seen a later epoch: another replica was promoted. The queue
-                takes no more appends.
+                refuses appends.
             TableLostError: The queue's directory was renamed, removed or replaced.
             ClosedError: The source was closed.
 
@@ -166,7 +166,7 @@ class AnySource(ABC, Generic[_S]):
         return self._ended
 
     def _end(self, error: Exception | None) -> None:
-        """Have everybody know what ends the source; None: it has done its work."""
+        """Publish what ends the source; None: it has done its work."""
         ended = self._end_of_all()
         if not ended.done() and error is None:
             ended.set_result(None)

@@ -14,7 +14,7 @@ from quire.replication.peers import is_of_same_user
 
 READ_BYTES: Final = 1 << 20
 LAST_WORDS_S: Final = 2.0
-"""How long a peer may take to hear why a connection ends."""
+"""How long a peer may take to read why a connection ends."""
 
 
 def _welcome() -> None:
@@ -60,8 +60,8 @@ class Connection:
         Connect to a peer that listens.
 
         Raises:
-            PeerLostError: Nobody listens there, or the peer was refused.
-            PeerSilentError: The peer does not answer.
+            PeerLostError: No process listens at the address, or the peer was refused.
+            PeerSilentError: The peer does not answer the connection attempt.
 
         """
         with failures(f"{host}:{port}"):
@@ -78,7 +78,7 @@ class Connection:
 
         Raises:
             PeerLostError: The peer has no certificate that is trusted, or the connection failed.
-            PeerSilentError: The peer did not show a certificate in time.
+            PeerSilentError: The peer did not show its certificate in time.
 
         """
         self._securing = asyncio.current_task()
@@ -87,7 +87,7 @@ class Connection:
                 async with asyncio.timeout(timeout_s):
                     await self._writer.start_tls(tls)
         except TimeoutError:
-            text = "the peer began no encrypted connection"
+            text = "the peer did not begin an encrypted connection"
             raise PeerSilentError(f"{text}: peer={self.peer} {timeout_s=}") from None
         finally:
             self._securing = None
@@ -107,7 +107,7 @@ class Connection:
 
     async def read(self, timeout_s: float | None = None) -> bytes:
         """
-        Return the next bytes, at least one; none when time is up.
+        Return the next bytes, at least one; no bytes when time is up.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
@@ -129,7 +129,7 @@ class Connection:
 
         Raises:
             PeerLostError: The connection was closed, or failed.
-            PeerSilentError: The peer took nothing for too long.
+            PeerSilentError: The peer read nothing for too long.
 
         """
         if not data:
@@ -148,7 +148,7 @@ class Connection:
 
         Raises:
             PeerLostError: The connection was closed, or failed.
-            PeerSilentError: The peer took nothing for too long.
+            PeerSilentError: The peer read nothing for too long.
 
         """
         transport, found = self._writer.transport, list[bytes]()
@@ -186,7 +186,7 @@ class Connection:
 
         Raises:
             PeerLostError: The connection was closed, or failed.
-            PeerSilentError: The peer took nothing for too long.
+            PeerSilentError: The peer read nothing for too long.
 
         """
         with failures(self.peer):
@@ -221,7 +221,7 @@ class Connection:
 
 @contextmanager
 def failures(peer: str) -> Generator[None]:
-    """Have a failed connection be a `PeerLostError` that names the peer."""
+    """Turn the failure of a connection into a `PeerLostError` that names the peer."""
     try:
         yield
     except (PeerLostError, PeerSilentError):

@@ -27,8 +27,8 @@ class Connector:
         port: Its port.
         tls: How the connection is encrypted.
         timeout_s: How long the peer may take to answer.
-        reconnect_s: How long to wait before connecting again; longer where that brings nothing.
-        attempts: Give up after this many connections in a row that brought nothing; None: never.
+        reconnect_s: How long to wait before connecting again; longer if that brings nothing.
+        attempts: Give up after this many consecutive connections without progress; None: never.
         before: Called before connecting again: whether to; may raise what ends it all.
 
     """
@@ -55,7 +55,7 @@ class Connector:
         self._running: asyncio.Task[None] | None = None
 
     def note_progress(self) -> None:
-        """Note that the connection brought something."""
+        """Note that the connection made progress."""
         self._failed = self._refused = 0
 
     @property
@@ -68,7 +68,7 @@ class Connector:
         self._running = asyncio.create_task(self.run())
 
     async def close(self) -> None:
-        """Have the task end."""
+        """End the task."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait({self._running})
@@ -78,8 +78,8 @@ class Connector:
         Connect again and again.
 
         Raises:
-            PeerLostError: This many connections in a row failed.
-            PeerSilentError: This many connections failed, and the last one was not answered.
+            PeerLostError: *attempts* consecutive connections failed.
+            PeerSilentError: The peer did not answer the last of *attempts* connections.
 
         """
         while True:

@@ -1,4 +1,4 @@
-"""How a thread that drives a session waits when there is nothing to do."""
+"""How the thread that drives a session waits when there is nothing to do."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class Idling(Protocol):
     def wait(
         self, lent: socket.socket, timeout_s: float, *, has_more: bool, is_asked: bool
     ) -> None:
-        """Return when there may be something to do, or time is up."""
+        """Wait until there may be something to do, or time is up."""
         ...
 
     def rest(self) -> None:
-        """Let messages come together, which come faster than each of them can be sent."""
+        """Collect messages that come faster than each of them can be sent."""
         ...
 
     def wake(self) -> None:
-        """Have the thread look again; from any thread."""
+        """Wake the thread; from any thread."""
         ...
 
 
 class Spinning:
-    """Looks again at once: nobody has to wake the thread. Where cores are scarce, others go."""
+    """Polls at once, so that the thread need not be woken; it yields if cores are scarce."""
 
     def wait(
         self, lent: socket.socket, timeout_s: float, *, has_more: bool, is_asked: bool
     ) -> None:
-        """Let others go first."""
+        """Yield to others."""
         del lent, timeout_s, has_more, is_asked
         os.sched_yield()
 
     def rest(self) -> None:
-        """Do nothing: each message goes as soon as it can."""
+        """Do nothing: each message is sent at once."""
 
     def wake(self) -> None:
         """Do nothing: the thread does not sleep."""
@@ -77,8 +77,8 @@ class Sleeping:
             lent: The peer's socket.
             timeout_s: For how long at most.
             has_more: Whether there is something that the peer could not take yet.
-            is_asked: Whether somebody who appends waits for the peer, and gladly pays for waking
-                this thread: else it is not woken for each of many messages.
+            is_asked: Whether an append waits for the peer, and may pay for waking this thread: else
+                it is not woken for each of many messages.
 
         """
         self._poll.register(lent, select.POLLIN | (select.POLLOUT if has_more else 0))
@@ -93,7 +93,7 @@ class Sleeping:
         self._waits.take_due()
 
     def rest(self) -> None:
-        """Leave the core to those who append and read, for a moment."""
+        """Leave the core to appenders and readers for a moment."""
         if self._sleeper() is not None:
             time.sleep(_REST_S)
 

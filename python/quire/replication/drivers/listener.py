@@ -58,10 +58,10 @@ class Listener:
         self._server = await asyncio.start_server(self._accept, self._host, self._port)
 
     def note_progress(self) -> None:
-        """Note that a connection brought something: a connector gives up otherwise."""
+        """Note that a connection made progress: a connector gives up otherwise."""
 
     async def close(self) -> None:
-        """Stop listening, and have the tasks end."""
+        """Stop listening, and end the tasks."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -133,7 +133,7 @@ class Listener:
         """
         if self._is_full:
             name, most = self._limit
-            text = "no more peers are served at once"
+            text = "too many peers at once"
             raise ReplicationError(f"{text}: peer={connection.peer} {name}={most}")
 
     def _make_room(self, most: int) -> None:
@@ -145,7 +145,7 @@ class Listener:
         oldest = self._unknown.pop(0)
         level = logging.DEBUG if self._is_crowded else logging.WARNING
         self._is_crowded = True
-        text = "many connections do not say who they are, and the oldest makes room"
+        text = "too many connections are unidentified, and the oldest is closed"
         _log.log(level, "%s: peer=%s limit=%d", text, oldest.peer, most)
         oldest.close()
 

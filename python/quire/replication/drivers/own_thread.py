@@ -37,7 +37,7 @@ def threads_for(tls: ssl.SSLContext | None, *, is_busy: bool) -> Threads:
     if tls is None:
         return "busy" if is_busy else "sleeping"
     if is_busy:
-        text = "a busy thread moves bytes as they are, and does not encrypt"
+        text = "a busy thread does not encrypt"
         hint = "leave out the certificates or the busy threads"
         raise OptionsError(f"{text}: busy=True tls=... ({hint})")
     return "none"
@@ -51,11 +51,11 @@ class OwnThread:
     goes on while the loop is held up. Only :meth:`run` belongs to the loop.
 
     Args:
-        session: A session, which nobody else drives meanwhile.
+        session: A session, which no other thread drives meanwhile.
         connection: Whose socket is used.
         work: Puts what comes next into what is to be sent; whether there was something.
         is_over: Whether the connection has served its purpose.
-        note: Called after each step forward, in the thread; whether somebody waited for it.
+        note: Called after each step forward, in the thread; whether a caller waited for it.
         notify: The same, in the event loop, now and then.
         is_awaited: Whether tasks of the event loop wait for a step: then after each.
         each_tick: Called now and then, in the thread.
@@ -97,8 +97,8 @@ class OwnThread:
 
         Raises:
             PeerLostError: The connection was lost.
-            PeerSilentError: The peer took nothing for too long, or was silent.
-            QuireError: The peer broke the protocol.
+            PeerSilentError: The peer read nothing for too long, or was silent.
+            QuireError: The bytes of the peer break the protocol.
 
         """
         loop = asyncio.get_running_loop()

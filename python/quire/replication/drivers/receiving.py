@@ -61,7 +61,7 @@ class Receiving:
         Raises:
             PeerLostError: The connection was lost.
             PeerSilentError: The source was silent for too long.
-            QuireError: What the source sent cannot be stored.
+            QuireError: The messages that the source sent cannot be stored.
 
         """
         try:

@@ -28,8 +28,8 @@ class Sending:
     Args:
         session: What the source sends.
         connection: Where to.
-        note: Called after each step forward, by the thread that drives the session; whether
-            somebody waited for it.
+        note: Called after each step forward, by the thread that drives the session; whether a
+            caller waited for it.
         notify: Called after it in the event loop, for tasks that wait.
         is_awaited: Whether there are such tasks.
         threads: What drives it once the stream begins.

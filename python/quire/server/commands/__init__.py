@@ -54,7 +54,7 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
         session.check_admitted()
     if command is None:
         shown = request[0][:_SHOWN].decode("utf-8", "replace")
-        raise RefusedError(f"unknown command '{shown}': see docs/remote.md for those there are")
+        raise RefusedError(f"unknown command '{shown}': docs/remote.md lists the known ones")
     command.check_count(request)
     most = session.context.limits.names
     if len(request) > most and len(command.keys_of(request)) > most:

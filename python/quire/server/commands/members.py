@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quire.server.served_queue import ServedQueue
 
 _LOOKS_S: Final = 0.25
-"""What goes back by time wakes nobody: a member that waits is answered at least so often."""
+"""A timeout wakes no member: one that waits is answered at least this often."""
 _MISSING: Final = {b"RAISE": "raise", b"WARN": "warn", b"SKIP": "skip"}
 _ENDS: Final = {b"START": "start", b"END": "end"}
 

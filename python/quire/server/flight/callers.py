@@ -1,4 +1,4 @@
-"""Who calls: the token of a call of Flight, and what it allows."""
+"""The caller of a Flight call: its token, and what it allows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Caller:
     A client, during one call.
 
     Attributes:
-        token: Its token; None: nobody needs one.
+        token: Its token; None: no token is needed.
         peer: Its address, for the log and the audit log.
         certificate: Always empty: gRPC verifies certificates, but pyarrow does not show them.
 
@@ -72,7 +72,7 @@ class Callers(flight.ServerMiddlewareFactory):
     Admits calls by their tokens.
 
     Args:
-        tokens: The file of tokens; None: nobody needs one.
+        tokens: The file of tokens; None: no token is needed.
         note: Writes to the audit log: what, by whom, about which queue.
         most: How many streams there may be at once.
         most_of_one: How many of them one client may have.

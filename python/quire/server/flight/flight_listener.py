@@ -1,4 +1,4 @@
-"""Where a server listens for clients of Arrow Flight."""
+"""The address at which a server listens for clients of Arrow Flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of Flight ask for: tickets and descriptors, which are JSON of anybody's making."""
+"""Tickets and descriptors of Flight clients: JSON that cannot be trusted."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from quire.types import parse_json, parse_yaml
 _FIELDS: Final = 12
 _LONGEST: Final = 1000
 UNKNOWN_BYTES: Final = 16 << 10
-"""How long a form may be that somebody sends who shows no token."""
+"""The longest form from a client that has shown no token."""
 FORM_BYTES: Final = 1 << 20
 
 

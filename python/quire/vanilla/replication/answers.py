@@ -1,4 +1,4 @@
-"""What a source answers to messages that are submitted to it, of either remote appender."""
+"""A source's answers to messages that either kind of remote appender submits."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class BlockingRemoteAppender:
         timeout_s: How long to wait for the source.
 
     Raises:
-        PeerLostError: No source listens at the address.
+        PeerLostError: No process listens at the address.
         PeerSilentError: The source does not answer.
 
     Examples:

@@ -77,12 +77,12 @@ class SinkSession:
 
     @property
     def tick_s(self) -> float:
-        """How often time is to pass, in seconds."""
+        """How often :meth:`tick` is to be called, in seconds."""
         return min(self._silence_s / _TICKS, _LONGEST_TICK_S)
 
     @property
     def timeout_s(self) -> float:
-        """How long the source may take nothing, in seconds."""
+        """How long the source may read nothing, in seconds."""
         return self._silence_s
 
     @property
@@ -96,7 +96,7 @@ class SinkSession:
         return self._turn is _Turn.MESSAGES
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         out = b"".join(self._out)
         self._out.clear()
         return out

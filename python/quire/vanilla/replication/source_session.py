@@ -139,13 +139,13 @@ class SourceSession:
 
     @property
     def tick_s(self) -> float:
-        """How often time is to pass, in seconds."""
+        """How often :meth:`tick` is to be called, in seconds."""
         least = min(self._limits.heartbeat_s, self._limits.timeout_s) / _TICKS
         return min(least, _LONGEST_TICK_S)
 
     @property
     def timeout_s(self) -> float:
-        """How long the sink may take nothing, in seconds."""
+        """How long the sink may read nothing, in seconds."""
         return self._limits.timeout_s
 
     @property
@@ -160,12 +160,12 @@ class SourceSession:
 
     @property
     def status(self) -> SinkStatus:
-        """How far the sink is."""
+        """The sink's position."""
         acknowledged = self.acknowledged.last if self.acknowledged else None
         return SinkStatus(self.peer, self.is_subscribed, self._sent, acknowledged)
 
     def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
+        """Return the bytes to send; each byte is returned once."""
         out = b"".join(self._out)
         self._out.clear()
         return out
@@ -295,7 +295,7 @@ class SourceSession:
         self.is_subscribed = self._is_at_message = False
 
     def close(self) -> None:
-        """Let go of the queue's files."""
+        """Close the queue's files."""
         self._tailer.close()
 
     def _next_messages(self) -> bytes:
