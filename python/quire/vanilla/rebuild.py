@@ -39,8 +39,8 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
     Entries that name a message keep their places. Messages that no entry names fill the free ones,
     thread by thread: the order between threads is not in the data files. Places that stay free are
     closed up: messages after them get lower indexes, and named tailers continue with the message
-    that was next. The old index files stay as ``.before-rebuild-index-{n}``. No process may write to
-    the queue meanwhile; appenders of Quire are noticed.
+    that was next. The old index files stay as ``.before-rebuild-index-{n}``. No process may write
+    to the queue meanwhile; appenders of Quire are noticed.
 
         for cycle in quire.vanilla.rebuild_index("trades"):
             print(cycle.directory, cycle.recovered)
