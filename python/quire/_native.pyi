@@ -209,7 +209,7 @@ class _Tailer(_Handle, Generic[_E_co]):
         """
         Return an iterator over payloads without their indexes: the fastest loop.
 
-        It stops when there are no more yet, and goes on when it is asked again.
+        It stops when there are no more messages yet, and continues when you iterate again.
 
         Examples:
             >>> _ = appender.write_many([b"one", b"two"])
@@ -222,11 +222,11 @@ class _Tailer(_Handle, Generic[_E_co]):
         """
         Busy-wait for a message; return True once there is one to read, False after the timeout.
 
-        For a thread with a core of its own: one check takes a few nanoseconds, where a call of
-        :meth:`read_bytes` that returns None takes tens. Other threads run meanwhile. While Python
-        has started none, the first 50 microseconds keep the interpreter, which is fastest. The
-        message is not read; messages received before count as finished. To wait without using a
-        core, see :meth:`quire.Tailer.wait`.
+        For a thread with a core of its own: one check takes a few nanoseconds, while a call of
+        :meth:`read_bytes` that returns None takes tens. Other threads run meanwhile. If Python has
+        started no other thread, the first 50 microseconds keep the interpreter, which is fastest.
+        The message is not read yet; messages received before count as finished. To wait without
+        using a core, see :meth:`quire.Tailer.wait`.
 
         Args:
             timeout_s: The longest time to wait, in seconds; None: no limit.
@@ -833,7 +833,7 @@ class GroupMember:
         """Count messages of claims as delivered now, once; False for each claim that was lost."""
 
     def extend(self, of: Claim, timeout_ms: int, /) -> bool:
-        """Have a claim time out no earlier than this long from now; False if it was lost."""
+        """Give a claim at least this long from now before it times out; False if it was lost."""
 
     def move_to(self, at: tuple[int, int], to: int, /) -> int | None:
         """Have new claims begin at an index; how many were lost, None if another was faster."""
@@ -888,7 +888,7 @@ def group_release(file: str | PathLike[str], index: int, delay_ms: int, /) -> tu
 
 def group_extend(file: str | PathLike[str], index: int, timeout_ms: int, /) -> tuple[int, str]:
     """
-    Have a message and its range time out no earlier than this long from now.
+    Give a message and its range at least this long from now before they time out.
 
     Returns:
         How many messages these are, and why there are none.
@@ -966,8 +966,8 @@ class Dump:
 
     Args:
         path: The file.
-        start: Of a roll file, skip what lies before the message with this sequence; 0: nothing.
-        end: Of a roll file, stop after the message before this sequence; None: at its end.
+        start: In a roll file, skip documents before the message with this sequence; 0: none.
+        end: In a roll file, stop after the message before this sequence; None: at its end.
 
     Raises:
         NotAQueueError: The file has another name.
@@ -1019,7 +1019,7 @@ class Excerpt:
         """
         Return the message as one line of JSON; see :func:`quire.types.to_json`.
 
-        Raw bytes are shown as the text that they are, or else as bytes.
+        Raw bytes are shown as text if they are text, or else as bytes.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -1032,7 +1032,7 @@ class Excerpt:
         """
         Return the text of the message, as :meth:`quire.JournalTailer.read_text`.
 
-        Raw bytes are returned as the text that they are, or else as hexadecimal digits.
+        Raw bytes are returned as text if they are text, or else as hexadecimal digits.
 
         Raises:
             WireError: The message is BinaryWire, but not a text value.
@@ -1234,7 +1234,7 @@ class RollCycle:
 
     @property
     def name(self) -> str:
-        """The name, in upper case; of a roll cycle of your own, its pattern."""
+        """The name, in upper case; for a roll cycle of your own, its pattern."""
 
     @property
     def aliases(self) -> list[str]:
@@ -1446,18 +1446,18 @@ class Ring:
 
     def flush(self, *, timeout_s: float | None = None, again: bool = False) -> None:
         """
-        Return when all that was in the ring at the time of the call is in the queue.
+        Wait until all messages that were in the ring at the time of the call are in the queue.
 
         Args:
             timeout_s: How long to wait; None: as long as an append waits for the write lock.
-            again: Where the queue's copies of messages that a dead drainer may have appended cannot
-                be read, append these messages again, with a warning, instead of raising.
+            again: If a dead drainer may have appended messages and the queue's copies cannot be
+                read, append these messages again, with a warning, instead of raising.
 
         Raises:
             LockTimeoutError: The ring was not drained within *timeout_s* seconds, for example
                 because the draining process is stopped.
             QuireError: A message that a dead drainer may have appended cannot be read in the queue,
-                so that nobody knows whether it is there.
+                so it is unknown whether it is there.
 
         """
 
@@ -1466,9 +1466,9 @@ class Pretoucher(_Context):
     """
     Prepares files ahead of a queue's appenders, from :meth:`quire.JournalQueue.pretoucher`.
 
-    Each step creates the file of the current cycle if nobody has, reserves space after the last
-    message and touches it, and releases pages well before it. It changes no message, and waits for
-    nobody: while the write lock is held, no file is created. It ends with its queue.
+    Each step creates the file of the current cycle if it does not exist, reserves space after the
+    last message and touches it, and releases pages well before it. It changes no message and never
+    waits: while the write lock is held, no file is created. It ends with its queue.
 
     Examples:
         >>> with queue.pretoucher() as pretoucher:
@@ -1500,7 +1500,7 @@ class Pretoucher(_Context):
         """
         Take a step every *interval_s* seconds in a thread of the kernel, which needs no GIL.
 
-        Errors are logged; the thread goes on and tries again. A second call changes nothing.
+        Errors are logged; the thread continues and tries again. A second call changes nothing.
 
         Raises:
             ClosedError: The pretoucher was closed or shut down.
@@ -1510,7 +1510,7 @@ class Pretoucher(_Context):
 
     def shutdown(self) -> None:
         """
-        Have no further step run, and do not wait for one that runs: for any thread.
+        Stop further steps, without waiting for a running one; callable from any thread.
 
         :meth:`execute` raises :class:`quire.errors.ClosedError` from then on, which ends a loop
         around it.
@@ -1746,7 +1746,7 @@ def keep_tailer(queue: Queue, name: str, index: int, version: int, /) -> bool:
 @final
 class BatchWriter(_Context):
     """
-    Applies batches to a replica, and keeps everybody else from appending to it.
+    Applies batches to a replica, and keeps all other writers from appending to it.
 
     Raises:
         AppendLockedError: Another sink keeps this replica.
@@ -1766,7 +1766,7 @@ class BatchWriter(_Context):
         """
 
     def settle(self) -> None:
-        """Return once appends that were under way when this was made have ended."""
+        """Wait until appends that were in progress when this was made have ended."""
 
     def apply(self, batch: bytes, /, *, time_ms: int | None = None) -> tuple[int, int, bool]:
         """
@@ -1795,7 +1795,7 @@ class BatchWriter(_Context):
 
     def promote(self) -> None:
         """
-        Let everybody append, and close the writer: the replica is a queue of its own.
+        Open the replica for appends, and close the writer: it is a queue of its own.
 
         Raises:
             AppendLockedError: The replica was promoted, or another sink took it over.
@@ -1803,7 +1803,7 @@ class BatchWriter(_Context):
         """
 
     def close(self) -> None:
-        """Close the writer. Nobody can append until there is a new one, or a promotion."""
+        """Close the writer. Appends are refused until there is a new one, or a promotion."""
 
 @final
 class FileEvents:
@@ -1953,7 +1953,7 @@ class Queue(_Queue):
         """
         The index of the last message that a replica has acknowledged; None if none has.
 
-        Where several replicas follow the queue, that of the one which is furthest.
+        If several replicas follow the queue, that of the most advanced one.
         """
 
     @property
@@ -2224,11 +2224,11 @@ class Appender(_Handle):
 
     Every write returns the index of the last message it wrote. With *wait*, it does so once
     replicas have acknowledged it: ``"any"`` member of the in-sync set, ``"all"`` of them, or a
-    number of them, for at most the queue's ``timeout_s``. A metadata document waits for nobody.
+    number of them, for at most the queue's ``timeout_s``. A metadata document never waits.
 
     Args:
         queue: The queue.
-        wait: What each write without a *wait* of its own waits for; None: for nobody.
+        wait: What each write without a *wait* of its own waits for; None: it does not wait.
 
     Raises:
         ReadOnlyError: The queue was opened read-only.
@@ -2317,8 +2317,8 @@ class Appender(_Handle):
         """
         Append each payload, taking the write lock once; None if there are no payloads.
 
-        An error about a payload has a note with its number and with how many were appended: of a
-        list or tuple none, of an iterator those of the batches of 10,000 before.
+        An error about a payload has a note with its number and how many were appended: none of a
+        list or tuple, and the earlier batches of 10,000 of an iterator.
 
         Examples:
             >>> last = appender.write_many(b"%d" % number for number in range(1000))
@@ -2518,20 +2518,20 @@ class AwaitedDocument:
     """
     A document whose handlers are coroutines: awaiting it runs them, one after the other.
 
-    An error of a handler, also its cancellation, has the message read again.
+    If a handler fails or is cancelled, the message is read again.
     """
 
     def __await__(self) -> Generator[Any, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
     def send(self, value: Any, /) -> Any:
-        """Let the handler go on that waits."""
+        """Resume the waiting handler."""
 
     def throw(self, kind: Any, value: Any = None, traceback: Any = None, /) -> Any:
-        """Raise an exception in the handler that waits."""
+        """Raise an exception in the waiting handler."""
 
     def close(self) -> None:
-        """End the handler that waits; the message is read again."""
+        """End the waiting handler; the message is read again."""
 
 @disjoint_base
 class MethodReader:
@@ -2825,7 +2825,7 @@ class WireIn:
         """
         Return the value of a field, wherever it is in the document.
 
-        The search starts at the current position. The next read goes on after the field.
+        The search starts at the current position. The next read continues after the field.
 
         Args:
             name: The field's name.
@@ -2952,7 +2952,7 @@ class Tailer(_ChronicleTailer[Excerpt]):
     the first message that was not delivered.
 
     "No message yet" means that there is no later message either: at the end of a file without an
-    end-of-file marker, a read waits for the queue's ``eof_grace_s`` if necessary, and goes on.
+    end-of-file marker, a read waits for the queue's ``eof_grace_s`` if necessary, and continues.
     """
 
     def __new__(
@@ -3150,10 +3150,10 @@ class Tailer(_ChronicleTailer[Excerpt]):
 
     def after_last_written(self, output: Queue, /) -> None:
         """
-        Move to the first message of this queue that has led to nothing in *output* yet.
+        Move to the first message of this queue that is not yet reflected in *output*.
 
-        That is the message after the one that the newest message of *output* came from. Moves to
-        the start if no message of *output* came from this queue.
+        That is the message after the source of the newest message of *output*. Moves to the start
+        if no message of *output* came from this queue.
 
         Args:
             output: A queue to which a reader of this one writes with history.
@@ -3897,7 +3897,7 @@ class VanillaAppender(_Handle):
 
     def sync(self) -> None:
         """
-        Return when all messages of this appender are on the medium.
+        Wait until all messages of this appender are on the medium.
 
         Raises:
             OSError: The messages may not be durable. All later calls fail too, until the appender
@@ -4056,7 +4056,8 @@ class VanillaExcerpt:
     """
     One message of a Vanilla Chronicle. Equal by value, hashable; a pickled one keeps its bytes.
 
-    Its fields are read one after the other: ``read_*`` and ``parse_*`` go on from :attr:`position`.
+    Its fields are read one after the other: ``read_*`` and ``parse_*`` continue from
+    :attr:`position`.
 
     Examples:
         >>> with quire.open("book", format="vanilla") as book, book.appender() as appender:
@@ -4266,9 +4267,9 @@ class VanillaExcerpt:
         """
         Store bytes in the message in place, at *offset*.
 
-        Nothing keeps others from reading or writing there: take a lock of the message first, as
-        :meth:`try_lock` does, and read without :attr:`data`, which is a copy of when it was first
-        asked for. An aligned word of 4 or 8 bytes is stored at once, as by all these methods.
+        Nothing prevents others from reading or writing there: take a lock of the message first, as
+        :meth:`try_lock` does, and do not read by :attr:`data`, which is a copy made at the first
+        access. An aligned word of 4 or 8 bytes is stored at once, as by all these methods.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
@@ -4376,11 +4377,11 @@ class VanillaTailer(_ChronicleTailer[VanillaExcerpt]):
         """Go to *index*, or where its cycle ends if it is beyond; return whether it is there."""
 
     def commit(self) -> None:
-        """Of a named tailer: what was delivered is done, and is not delivered again."""
+        """Mark what a named tailer has delivered as done: it is not delivered again."""
 
     @property
     def name(self) -> str | None:
         """The name that the position is kept under; None of a tailer without one."""
 
     def close(self) -> None:
-        """Close the tailer; of a named one, what was delivered is done."""
+        """Close the tailer; messages that a named tailer has delivered count as done."""
