@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -185,8 +186,8 @@ class StreamGroup:
         found = [(it.index, it.data) for it in messages]
         if keeps and messages:
             now = now_ms()
-            for message in messages:
-                self._hold(message, consumer, now, 1)
+            for message in messages:  # some may have been those of Quire's own consumers
+                self._hold(message, consumer, now, message.delivery_count)
             self._save([it.index for it in messages])
         return found
 
@@ -264,9 +265,8 @@ class StreamGroup:
             self._database.execute("DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row)
         return len(had)
 
-    def consumers_described(self) -> Iterator[Answer]:
-        """Yield what ``XINFO CONSUMERS`` says of each."""
-        had = Counter(it.consumer for it in self.pending.values())
+    def consumers_described(self, had: Counter[bytes]) -> Iterator[Answer]:
+        """Yield what ``XINFO CONSUMERS`` says of each, given how many messages it has."""
         for name in sorted(self.consumers):
             idle = max(0, now_ms() - self.consumers[name])
             yield {"name": name, "pending": had[name], "idle": idle}
@@ -409,6 +409,20 @@ class StreamGroups:
                 "entries-read": None,
                 "lag": max(0, state.lag - len(found.pending)),
             }
+
+    def topics(self) -> set[str]:
+        """Return the names of the queues that have a group which the server has joined."""
+        return {topic for topic, _ in self._open}
+
+    def forget(self, topic: str) -> None:
+        """
+        Leave the groups of a queue that is closed, which may be at another place by now.
+
+        What was delivered stays with its consumers if the queue is opened again by this name.
+        """
+        for key in [it for it in self._open if it[0] == topic]:
+            with suppress(QuireError, OSError):
+                self._open.pop(key).leave()
 
     def topics_with_pending(self) -> Iterator[str]:
         """Yield the names of the queues that have a group with messages of consumers."""
