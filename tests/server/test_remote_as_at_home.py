@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import Any, cast
 
 import pytest
 
 import quire
 from parameters import some
-from quire.errors import MessageTooLargeError, ServerSilentError, WireError
-from served import serving
+from quire.errors import ClosedError, MessageTooLargeError, ServerSilentError, WireError
+from served import WAIT_S, serving
 
 Opens = Callable[[], Any]
 Formats = Callable[[str], tuple[Any, Any]]
@@ -201,3 +204,50 @@ def test_an_append_after_a_silence_is_not_refused(tmp_path: Path) -> None:
             appender.write_bytes(b"after")
             with queue, queue.tailer() as tailer:
                 assert [*tailer.payloads()] == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("kind", ["tailer", "named tailer", "consumer"])
+def test_closing_ends_the_waits_of_tasks_and_threads(
+    places: tuple[Opens, Opens], kind: str
+) -> None:
+    def opened(queue: Any) -> Any:  # noqa: ANN401
+        if kind == "consumer":
+            queue.group("g").reset("end")
+            return queue.group("g").consumer()
+        found = queue.tailer("name" if kind == "named tailer" else None)
+        found.to_end()
+        return found
+
+    async def in_a_task(queue: Any) -> object:  # noqa: ANN401
+        reader, other = opened(queue), queue.tailer()
+        other.to_end()
+        waiting = [asyncio.ensure_future(it.aread()) for it in (reader, other)]
+        await asyncio.sleep(0.05)  # they are asleep, most often
+        reader.close()
+        with queue.tailer() as following:  # it may have the number of the socket that was closed
+            following.to_end()
+            waiting.append(asyncio.ensure_future(following.aread()))
+            ended = await asyncio.gather(waiting.pop(0), return_exceptions=True)
+            queue.appender().write_bytes(b"news")
+            assert [it.data for it in await asyncio.gather(*waiting)] == [b"news"] * 2
+        return ended[0]
+
+    def in_a_thread(queue: Any) -> BaseException | None:  # noqa: ANN401
+        reader, begins = opened(queue), Event()
+
+        def wait() -> None:
+            begins.set()
+            for _ in reader.follow(timeout_s=10 * WAIT_S):
+                pass
+
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(wait)
+            begins.wait()
+            reader.close()
+            return waiting.exception(WAIT_S / 4)
+
+    for place in places:
+        with place() as queue:
+            assert isinstance(in_a_thread(queue), ClosedError)
+            ended = asyncio.run(asyncio.wait_for(in_a_task(queue), WAIT_S))
+            assert isinstance(ended, ClosedError)

@@ -307,8 +307,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def _prepare(self) -> bool | None:
         """Return whether a read would return something without waiting."""
-        self._check_open()
         with self._lock:
+            self._check_open()
             if self._at < self._count:
                 return True
             if self._is_backward:
