@@ -8,11 +8,12 @@ a database below the server's directory, as the group's own file knows members a
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from quire.server.client_shares import check_length
 from quire.server.ids import LAST, id_of
 from quire.server.served_queue import ServedQueue
 
+_log = logging.getLogger("quire")
 FOLDER: Final = ".quire-server"
 _MEMBER: Final = "quire-serve"
 _FILE: Final = "groups.sqlite"
@@ -159,10 +161,12 @@ class StreamGroup:
             raise RefusedError(
                 f"the group has too many consumers: limit={_CONSUMERS} (XGROUP DELCONSUMER)"
             )
-        self.consumers[consumer] = now_ms()
+        now = now_ms()
         if is_new:
-            row = (*self._key, consumer, self.consumers[consumer])
-            self._database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?, ?, ?)", row)
+            with _kept(self._database):
+                row = (*self._key, consumer, now)
+                self._database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?, ?, ?)", row)
+        self.consumers[consumer] = now
 
     def deliver(self, consumer: bytes, count: int, *, keeps: bool) -> list[tuple[int, bytes]]:
         """
@@ -188,27 +192,35 @@ class StreamGroup:
             now = now_ms()
             for message in messages:  # some may have been those of Quire's own consumers
                 self._hold(message, consumer, now, message.delivery_count)
-            self._save([it.index for it in messages])
+            try:
+                self._save([it.index for it in messages])
+            except RefusedError:  # they reach no client now
+                for message, (index, data) in zip(messages, found, strict=True):
+                    del self.pending[index]
+                    message.data = data
+                self._taken = messages + self._taken
+                raise
         return found
 
     def _save(self, indexes: Sequence[int]) -> None:
         rows = [(index, self.pending[index]) for index in indexes]
-        self._database.execute("BEGIN")
-        self._database.executemany(
-            "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?, ?, ?)",
-            [(*self._key, i, it.consumer, it.delivered_ms, it.count) for i, it in rows],
-        )
-        self._database.execute("COMMIT")
+        with _kept(self._database):
+            self._database.executemany(
+                "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?, ?, ?)",
+                [(*self._key, i, it.consumer, it.delivered_ms, it.count) for i, it in rows],
+            )
 
     def _forget(self, indexes: Sequence[int]) -> None:
         if not indexes:
             return
-        self._database.execute("BEGIN")
-        self._database.executemany(
-            "DELETE FROM pending WHERE topic=? AND grp=? AND idx=?",
-            [(*self._key, index) for index in indexes],
-        )
-        self._database.execute("COMMIT")
+        try:
+            with _kept(self._database):
+                self._database.executemany(
+                    "DELETE FROM pending WHERE topic=? AND grp=? AND idx=?",
+                    [(*self._key, index) for index in indexes],
+                )
+        except RefusedError as refusal:  # what is kept of them is dropped at the next start
+            _log.warning("%s", refusal)
 
     def acknowledge(self, indexes: Sequence[int]) -> int:
         """
@@ -261,8 +273,11 @@ class StreamGroup:
         had = [*self.of_consumer(consumer)]
         self.acknowledge(had)
         if self.consumers.pop(consumer, None) is not None:
-            row = (*self._key, consumer)
-            self._database.execute("DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row)
+            with _kept(self._database):
+                row = (*self._key, consumer)
+                self._database.execute(
+                    "DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row
+                )
         return len(had)
 
     def consumers_described(self, had: Counter[bytes]) -> Iterator[Answer]:
@@ -391,8 +406,12 @@ class StreamGroups:
         return True
 
     def _clear(self, topic: str, name: str) -> None:
-        for table in ("consumer", "pending"):
-            self._database.execute(f"DELETE FROM {table} WHERE topic=? AND grp=?", (topic, name))  # noqa: S608 - two names
+        with _kept(self._database):
+            for table in ("consumer", "pending"):
+                self._database.execute(
+                    f"DELETE FROM {table} WHERE topic=? AND grp=?",  # noqa: S608 - two names
+                    (topic, name),
+                )
 
     def described(self, queue: ServedQueue) -> Iterator[Answer]:
         """Yield what ``XINFO GROUPS`` says of each."""
@@ -433,6 +452,27 @@ class StreamGroups:
         for found in self._open.values():
             found.leave()
         self._database.close()
+
+
+@contextmanager
+def _kept(database: sqlite3.Connection) -> Generator[None]:
+    """
+    Make changes that are kept together, or not at all.
+
+    Raises:
+        RefusedError: They cannot be kept, as on a full disk.
+
+    """
+    try:
+        database.execute("BEGIN")
+        yield
+        database.execute("COMMIT")
+    except sqlite3.Error as error:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise RefusedError(
+            f"cannot keep which consumer has which message: file={FOLDER}/{_FILE} error={error}"
+        ) from None
 
 
 def check_group(name: str) -> None:
