@@ -94,3 +94,22 @@ def test_a_message_that_another_consumer_had_says_that_it_is_delivered_again(
         assert len(consumer.read_many(2)) == 2
     assert sorted(served.read("orders", "d")) == served.taken[3:]
     assert [*served.counts("orders").values()] == [1, 1, 1, 2, 2, 1]
+
+
+def test_who_looks_at_a_group_of_others_takes_nothing_from_it(served: Served) -> None:
+    with quire.open(served.root / "orders") as queue:
+        groups = [queue.group("own"), queue.group("keyed", key="n")]
+        for group in groups:
+            with group.consumer() as consumer:
+                assert len(consumer.read_many(2)) == 2
+        found = {it["name"]: it["pending"] for it in served.client.xinfo_groups("orders")}
+        assert found == {b"g": 3, b"keyed": 0, b"own": 0}
+        for group in groups:
+            group.reset("start")  # the server is no member
+        with groups[0].consumer() as consumer:
+            assert len(consumer.read_many(2)) == 2
+        assert served.client.xpending("orders", "own")["pending"] == 0
+        assert served.client.xinfo_consumers("orders", "own") == []
+        with groups[0].consumer() as consumer:
+            assert [it.delivery_count for it in consumer.read_many(6)] == [2, 2]
+            assert len(consumer.read_many(6)) == 4

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from quire._common.durable import SafeFolder
 from quire.errors import QuireError, RefusedError
@@ -109,15 +109,16 @@ class StreamGroup:
         )
         known = {row[0]: row[1:] for row in rows}
         file = side_file(self._queue.queue.path, self.name)
-        wanted = {it.index for it in pending_of(file) if it.consumer is None and not it.delay_s}
+        waits = {it.index for it in pending_of(file) if it.consumer is None and not it.delay_s}
+        wanted = waits & known.keys()  # others are those of Quire's own consumers, or of nobody
         while wanted:
-            batch = self._member.read_many(_TAKEN)
+            batch = self._member.read_many(min(_TAKEN, len(wanted)))
             if not batch:
                 break
             for message in batch:
                 wanted.discard(message.index)
                 if (owner := known.pop(message.index, None)) is None:
-                    self._taken.append(message)  # it never reached a client
+                    self._taken.append(message)
                 else:
                     self._hold(message, *owner)
         self._forget([*known])
@@ -414,20 +415,28 @@ class StreamGroups:
                 )
 
     def described(self, queue: ServedQueue) -> Iterator[Answer]:
-        """Yield what ``XINFO GROUPS`` says of each."""
+        """Yield what ``XINFO GROUPS`` says of each; none is joined for it."""
         for state in queue.queue.groups():
-            name = state.name.encode()
-            found = self.of(queue, name)
-            following = state.next_index
+            pending, following = self._count("pending", queue, state.name), state.next_index
             last = following - queue.numbering.step if following else 0
             yield {
-                "name": name,
-                "consumers": len(found.consumers),
-                "pending": len(found.pending),
+                "name": state.name.encode(),
+                "consumers": self._count("consumer", queue, state.name),
+                "pending": pending,
                 "last-delivered-id": id_of(last),
                 "entries-read": None,
-                "lag": max(0, state.lag - len(found.pending)),
+                "lag": max(0, state.lag - pending),
             }
+
+    def _count(self, what: Literal["pending", "consumer"], queue: ServedQueue, name: str) -> int:
+        found = self._open.get((queue.topic, name))
+        if found is not None and found.is_open:
+            return len(found.pending if what == "pending" else found.consumers)
+        row = self._database.execute(
+            f"SELECT count(*) FROM {what} WHERE topic=? AND grp=?",  # noqa: S608 - two names
+            (queue.topic, name),
+        )
+        return int(row.fetchone()[0])
 
     def topics(self) -> set[str]:
         """Return the names of the queues that have a group which the server has joined."""
