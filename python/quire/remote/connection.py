@@ -317,7 +317,7 @@ class Connection:
         Connect unless there is a connection; try again while there is time.
 
         Raises:
-            ClosedError: It was closed.
+            ClosedError: The handle was closed.
             ServerLostError: There was no connection in time.
 
         """

@@ -28,7 +28,7 @@ def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
 
     Raises:
         ValueError: The message is empty.
-        MessageTooLargeError: The server does not take a message so long.
+        MessageTooLargeError: The message is longer than the server takes.
 
     """
     try:
@@ -44,7 +44,7 @@ def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
 
 def check_length(queue: RemoteLink, length: int) -> None:
     """
-    Check that the server takes a message so long: else it would close the connection in its middle.
+    Check that the server takes a message of a length: else it would close the connection amid it.
 
     Raises:
         MessageTooLargeError: The message is too long.
