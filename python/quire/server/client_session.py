@@ -208,7 +208,7 @@ class Session:
         Check that the client is in no transaction.
 
         Raises:
-            RefusedError: It is in one, which was refused as a whole.
+            RefusedError: The client is in one, which was refused as a whole.
 
         """
         if self.is_in_transaction:
