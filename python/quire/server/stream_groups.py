@@ -469,7 +469,7 @@ def _kept(database: sqlite3.Connection) -> Generator[None]:
     Make changes that are kept together, or not at all.
 
     Raises:
-        RefusedError: They cannot be kept, as on a full disk.
+        RefusedError: The changes cannot be kept, as on a full disk.
 
     """
     try:
