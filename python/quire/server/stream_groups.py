@@ -440,7 +440,7 @@ class StreamGroups:
 
     def topics(self) -> set[str]:
         """Return the names of the queues that have a group which the server has joined."""
-        return {topic for topic, _ in self._open}
+        return {topic for topic, _ in [*self._open]}  # threads forget some
 
     def forget(self, topic: str) -> None:
         """
@@ -448,13 +448,15 @@ class StreamGroups:
 
         What was delivered stays with its consumers if the queue is opened again by this name.
         """
-        for key in [it for it in self._open if it[0] == topic]:
+        for key in [*self._open]:
+            found = self._open.pop(key, None) if key[0] == topic else None
             with suppress(QuireError, OSError):
-                self._open.pop(key).leave()
+                if found is not None:
+                    found.leave()
 
     def topics_with_pending(self) -> Iterator[str]:
         """Yield the names of the queues that have a group with messages of consumers."""
-        return (topic for (topic, _), it in self._open.items() if it.has_pending)
+        return (topic for (topic, _), it in [*self._open.items()] if it.has_pending)
 
     def close(self) -> None:
         """Leave all groups; what was delivered stays with its consumers."""
