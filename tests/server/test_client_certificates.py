@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from flown import WAIT_S, client_of, ticket
 from quire.errors import OptionsError
 from quire.server import Certificates, Server, TokenFile, tls_context
 from quire.server.server_tls import name_in
-from served import connected, serving
+from served import command, connected, serving
 
 NAME = "writer of orders"
 
@@ -169,3 +171,23 @@ def test_a_certificate_without_a_common_name_is_known_by_its_first_other_name() 
     assert name_in({"subject": subject[:1], "subjectAltName": names}) == "client.example"
     assert name_in({"subject": subject[:1]}) == ""
     assert name_in({}) == name_in(None) == ""
+
+
+def test_a_server_that_ends_waits_for_no_word_of_clients_that_have_all(
+    certified: Certified, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quire.server.listening._ENDING_S", 10 * WAIT_S)
+
+    def greeted(port: int) -> ssl.SSLSocket:
+        raw = socket.create_connection(("localhost", port))
+        client = certified.browser(shows=False).wrap_socket(raw, server_hostname="localhost")
+        client.sendall(command("PING"))
+        assert client.recv(100) == b"+PONG\r\n"
+        return client
+
+    async def run() -> None:
+        async with Server(tmp_path, tls=tls_context(*certified.node)) as server:
+            with await asyncio.to_thread(greeted, server.address[1]):  # it reads nothing more
+                await asyncio.wait_for(server.close(), WAIT_S)
+
+    asyncio.run(run())

@@ -389,3 +389,25 @@ def test_what_differs_from_redis_gives_its_reason(tmp_path: Path) -> None:
             with pytest.raises(redis.ResponseError, match=reason):
                 client.execute_command(*words.split())
         assert client.xrange("orders") == [(first, {b"n": b"1"})]
+
+
+def test_a_transaction_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with serving(tmp_path / "queues") as (port, _):
+        with connected(port, single_connection_client=True) as client:
+            pipeline = client.pipeline()
+            for number in range(3):
+                pipeline.xadd("orders", {"n": number})
+            pipeline.xlen("orders")
+            with pytest.raises(redis.ResponseError, match="not supported: MULTI"):
+                pipeline.execute()
+            assert client.exists("orders") == 0
+            assert client.pipeline(transaction=False).xadd("orders", {"n": 1}).execute()
+        words = ("MULTI", "XADD orders * n 2", "DISCARD", "XLEN orders", "MULTI", "XLEN orders")
+        answers = talk(port, b"".join(command(*it.split()) for it in words)).splitlines()
+        begins = (b"-ERR not supp", b"-ERR not carried", b"-EXECABORT ", b":1")
+        assert [any(map(it.startswith, begins)) for it in answers] == [True] * len(words)
+        assert answers[3] == b":1"
+        assert answers[5].startswith(b"-ERR not carried out: MULTI was refused")
+        assert talk(port, command("MULTI") + command("RESET") + command("PING")).endswith(
+            b"+PONG\r\n"
+        )

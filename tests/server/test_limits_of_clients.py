@@ -185,6 +185,8 @@ LONG = {
     "XCLAIM": ["XCLAIM", "q", "g", "other", "0", *IDS],
     "XAUTOCLAIM": ["XAUTOCLAIM", "q", "g", "other", "0", "0", "COUNT", "5000"],
     "XPENDING": ["XPENDING", "q", "g", "IDLE", str(10**12), "-", "+", "5000"],
+    "XPENDING, all": ["XPENDING", "q", "g"],
+    "XINFO CONSUMERS": ["XINFO", "CONSUMERS", "q", "g"],
     "XGROUP DELCONSUMER": ["XGROUP", "DELCONSUMER", "q", "g", "c"],
     "XREADGROUP": ["XREADGROUP", "GROUP", "g", "c", "COUNT", "5000", "STREAMS", "q", "0"],
     "XREADGROUP >": ["XREADGROUP", "GROUP", "g", "c", "STREAMS", "q", "q", ">", ">"],
@@ -193,7 +195,7 @@ LONG = {
 }
 
 
-ANSWERS = {b":0\r\n", b":5000\r\n", *(b"*%d\r\n" % number for number in (-1, 0, 1, 3, 10))}
+ANSWERS = {b":0\r\n", b":5000\r\n", *(b"*%d\r\n" % number for number in (-1, 0, 1, 3, 4, 10))}
 
 
 @pytest.fixture(scope="module")

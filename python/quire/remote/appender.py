@@ -15,6 +15,7 @@ from weakref import WeakSet
 from quire import _native
 from quire.errors import (
     ClosedError,
+    QuireError,
     RefusedError,
     ServerLostError,
     ServerSilentError,
@@ -47,6 +48,8 @@ _T = TypeVar("_T")
 _COUNT: Final = 32_768
 _BYTES: Final = 1 << 20
 _WINDOW: Final = 8
+_GAP: Final = "GAP "
+"""The code of an append before whose messages others are missing."""
 
 
 class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
@@ -71,6 +74,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._connection = Connection(queue.server)
         self._lock = RLock()
         self._numbers = Numbers()
+        self._was_silent = False
         self._last: int | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._limit = limit
@@ -175,7 +179,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         They are sent in batches, up to eight at a time; with *wait*, the answer to the last one
         waits.
         """
-        return self._append(_packs(payloads), self._waits(wait))
+        return self._append(_packs(self._queue, payloads), self._waits(wait))
 
     def topic(self, key: Any, *, event: str = "to") -> RemoteTopic:  # noqa: ANN401 - any value
         """Return a writer of messages that begin with a routing key."""
@@ -351,7 +355,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         messages = (bytes(content[places[it] : places[it + 1]]) for it in range(count))
         if text:
             messages = (_native.text_bytes(it.decode()) for it in messages)
-        return self._append(_packs(messages))
+        return self._append(_packs(self._queue, messages))
 
     def _append(
         self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...] = ()
@@ -383,6 +387,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """Begin to number messages again: those that follow do not belong to what failed."""
         self._connection.drop()
         self._numbers.start_again()
+        self._was_silent = False
 
     def _pipeline(self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...]) -> int | None:
         connection = self._connection
@@ -411,13 +416,28 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
                     is_sent -= 1
                     ends = connection.deadline()
             except ServerSilentError:
+                self._was_silent = True
                 raise
             except (ServerLostError, RefusedError) as error:
-                connection.pause_after(error, ends)
+                if not self._renumbered(error, waiting):
+                    connection.pause_after(error, ends)
                 connection.drop()
                 is_sent = 0  # all that was not answered is sent again
         self._last = last if last is not None else self._last
         return last
+
+    def _renumbered(self, error: QuireError, batches: Iterable[Batch]) -> bool:
+        """
+        Give batches other numbers if the server lacks what was sent while it was silent.
+
+        They begin under another name: what it has not read yet may arrive after all.
+        """
+        if not (self._was_silent and str(error).startswith(_GAP)):
+            return False
+        self._start_again()
+        for batch in batches:
+            batch.number = self._numbers.take(batch.count)
+        return True
 
     # In event loops.
 
@@ -479,13 +499,19 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         return f"RemoteAppender({self.path!r}{', closed' if self.closed else ''})"
 
 
-def _packs(payloads: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:
+def _packs(queue: RemoteLink, messages: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:
     """Yield offsets and bytes of a batch after the other."""
     items: list[Buffer] = []
     size = 0
-    for payload in payloads:
+    for payload in messages:
+        length = len(payload) if isinstance(payload, bytes) else memoryview(payload).nbytes
+        if length > _BYTES:
+            payloads.check_length(queue, length)
+            if items:  # a request has a limit, too
+                yield _pack(items)
+                items, size = [], 0
         items.append(payload)
-        size += len(payload) if isinstance(payload, bytes) else memoryview(payload).nbytes
+        size += length
         if len(items) >= _COUNT or size >= _BYTES:
             yield _pack(items)
             items, size = [], 0

@@ -8,6 +8,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from threading import RLock
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from quire._common import arguments
 from quire.errors import (
+    ClosedError,
     MovedError,
     OptionsError,
     QuireError,
@@ -26,6 +28,7 @@ from quire.errors import (
 )
 from quire.remote.address import RemoteAddress, client_context, is_own_authority, parse
 from quire.remote.answers import TRY_AGAIN, refused
+from quire.remote.waiting import wake_waiting
 
 _T = TypeVar("_T")
 Word: TypeAlias = bytes | memoryview | str | int
@@ -198,11 +201,15 @@ class Connection:
     def drop(self) -> None:
         """Close the socket: the next call connects again."""
         found, self._socket, self._reader = self._socket, None, None
-        if found is not None:
-            if isinstance(found, ssl.SSLSocket) or self._pid != os.getpid():
-                socket.close(found.detach())  # without a word to the server, which is the parent's
-            else:
-                found.close()
+        if found is None:
+            return
+        if self._pid != os.getpid():
+            socket.close(found.detach())  # without a word to the server, which is the parent's
+            return
+        wake_waiting(found.fileno())
+        with suppress(OSError):  # the server has closed it
+            found.shutdown(socket.SHUT_RDWR)  # threads that wait for it are woken
+        found.close()
 
     def close(self) -> None:
         """Close the connection for good."""
@@ -311,9 +318,12 @@ class Connection:
         Connect unless there is a connection; try again while there is time.
 
         Raises:
+            ClosedError: The handle was closed.
             ServerLostError: No connection was made in time.
 
         """
+        if self.closed:
+            raise ClosedError(f"the handle is closed: queue={self.server.address.url}")
         if self.is_connected:
             return
         self.drop()

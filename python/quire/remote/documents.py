@@ -37,6 +37,7 @@ class DocumentReading(FarTailer, ABC):
     _count: int
     _position: int
     _last_read: int | None
+    _unfinished: int | None
 
     @property
     @abstractmethod
@@ -119,6 +120,7 @@ class DocumentReading(FarTailer, ABC):
             if documents is None or self._at:
                 if not is_metadata and self.index == index:
                     self._next()
+                    self._unfinished = None
                 return
             documents.step()
             self._position = documents.position

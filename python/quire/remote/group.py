@@ -18,7 +18,7 @@ from quire.errors import (
 from quire.groups.consumer import Consumer
 from quire.groups.group import Group
 from quire.groups.message import GroupBatch, GroupMessage
-from quire.groups.states import GroupMemberState, GroupState, PendingMessage
+from quire.groups.states import GroupMemberState, GroupState, PendingMessage, is_group_name
 from quire.remote.connection import Connection, packed
 from quire.remote.lacking import FORMAT
 from quire.remote.waiting import SocketWait, socket_watch
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _BLOCK_MS: Final = 20_000
 _DELIVERIES: Final = 5
+_END: Final = 2**63 - 1
+_PLACE: Final = arguments.whole(0, _END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,11 @@ class RemoteGroup(Group):
         if max_deliveries is not None and dead_letter is None:
             raise ValueError("max_deliveries= requires dead_letter=, a queue for such messages")
         self._far, self._text = queue, arguments.text("name", name)
+        if not is_group_name(name):
+            raise ValueError(
+                f"invalid name of a group: {name!r:.80} (1 to 64 letters, digits, '_', '-' and '.',"
+                " the first a letter or digit)"
+            )
         self._options: list[bytes | str | int] = [
             *("TIMEOUT", arguments.milliseconds("ack_timeout_s", ack_timeout_s)),
             *("MISSING", arguments.one_of("raise", "warn", "skip")("on_missing", on_missing)),
@@ -342,12 +349,15 @@ class RemoteGroup(Group):
         if time is not None:
             from quire.ranges.event_time import epoch_ns_of
 
-            words: list[bytes | str | int] = ["TIME", epoch_ns_of(time)]
+            time_ns = max(-_END, min(epoch_ns_of(time), _END))
+            words: list[bytes | str | int] = ["TIME", time_ns]
             if time_field is not None:
                 words += ["FIELD", time_field]
             index = int(self._far.ask("QUIRE.SEEK", self._far.topic, *words))
         elif time_field is not None:
             raise ValueError("time_field= requires time=")
+        if index not in {None, "start", "end"}:
+            index = _PLACE("index", index)
         self._ask("RESET", "START" if index is None else str(index))
 
     def delete(self) -> bool:

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
-from quire.errors import ClosedError, UnsupportedError
+from quire.errors import ClosedError, IndexOutOfRangeError, UnsupportedError
+from quire.formats.detection import CHRONICLE
 from quire.handles.journal.replicas import Replica
 from quire.remote.address import RemoteAddress, is_remote, parse
 from quire.remote.connection import Connection, server_at
@@ -19,6 +20,7 @@ _EXCERPTS: Final[dict[str, Any]] = {
     "indexed": VanillaExcerpt,
     "quick-queue": QuickExcerpt,
 }
+_CYCLES: Final = 2**31
 
 
 def _replica(facts: Mapping[str, Any]) -> Replica:
@@ -117,6 +119,17 @@ class RemoteLink:
             raise UnsupportedError(
                 f"not supported in a {self.format} queue: {name} (messages are raw bytes)"
             )
+
+    def check_index(self, index: int) -> None:
+        """
+        Check that an index can be one of the queue.
+
+        Raises:
+            IndexOutOfRangeError: No message can have it.
+
+        """
+        if self.format == CHRONICLE and not 0 <= index >> self.facts["bits"] < _CYCLES:
+            raise IndexOutOfRangeError(f"index out of range: index={index:#x} path={self.url}")
 
     def excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer of the format would."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from quire import _native
 from quire._common import arguments
+from quire.errors import MessageTooLargeError, WireError
 from quire.remote.connection import Word, packed
 
 if TYPE_CHECKING:
@@ -26,12 +28,32 @@ def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
 
     Raises:
         ValueError: The message is empty.
+        MessageTooLargeError: The message is longer than the server takes.
 
     """
-    data = bytes(memoryview(payload).cast("B"))
+    try:
+        view = memoryview(payload)
+    except TypeError:
+        raise arguments.refusal("payload", "bytes", payload) from None
+    data = bytes(view.cast("B"))
     if not data and queue.is_wire:
         raise ValueError("a message holds at least one byte: length=0")
+    check_length(queue, len(data))
     return data
+
+
+def check_length(queue: RemoteLink, length: int) -> None:
+    """
+    Check that the server takes a message of a length: else it would close the connection amid it.
+
+    Raises:
+        MessageTooLargeError: The message is too long.
+
+    """
+    if length > (limit := queue.facts["longest"]):
+        raise MessageTooLargeError(
+            f"message too large: length={length} limit={limit} queue={queue.url}"
+        )
 
 
 def of_text(queue: RemoteLink, text: str) -> bytes:
@@ -58,6 +80,26 @@ def of_message(queue: RemoteLink, message: object, cls: type | None, *, typed: b
     """Return the bytes of an object."""
     queue.need_wire("write_message")
     return _native.message_bytes(message, cls, typed=typed, fieldless=queue.is_fieldless)
+
+
+def text_of(queue: RemoteLink, excerpt: Any) -> str | None:  # noqa: ANN401 - of the format
+    """
+    Return the text of a text message; None: this is another one, or a text written otherwise.
+
+    Raises:
+        WireError: The format has raw bytes, and these are not UTF-8.
+
+    """
+    if queue.is_wire:
+        # An excerpt shows other bytes as text, too.
+        with suppress(WireError):
+            shown: str = excerpt.to_text()
+            return shown if _native.text_bytes(shown) == excerpt.data else None
+        return None
+    try:
+        return str(excerpt.data, "utf-8")
+    except UnicodeDecodeError:
+        raise WireError(f"no text: index={excerpt.index:#x}") from None
 
 
 def pack_of(message: bytes) -> tuple[bytes, bytes]:
@@ -106,7 +148,7 @@ class Batch:
     """
 
     def __init__(self, number: int, offsets: bytes, data: bytes) -> None:
-        self.number = number
+        self.number, self.count = number, count_of(offsets)
         self._parts = offsets, data
 
     def command(self, topic: str, client: bytes, waits: tuple[str, ...] = ()) -> bytes:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from quire._common import arguments
 from quire._native import RollCycle
 from quire.errors import ClosedError, ReadOnlyError, RollCycleMismatchError, UnsupportedError
 from quire.formats.adapters import adapter_named
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from quire.handles.journal.replicas import Replica
     from quire.remote.flight_client import FlightPlace
 
+_LIMIT: Final = arguments.optional(arguments.whole(1, 2**31 - 1))
+_MISSING: Final = arguments.one_of("raise", "warn", "skip")
+_NAME: Final = arguments.optional(arguments.text)
 _REACHING: Final = ("token", "tls", "timeout_s")
 _CREATION: Final = (
     "format",
@@ -185,7 +189,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         """
         if self.read_only:
             raise ReadOnlyError(f"the queue was opened read-only: path={self.path}")
-        made = RemoteAppender(self._link, limit, wait)
+        made = RemoteAppender(self._link, _LIMIT("limit", limit), wait)
         self._keep(made)
         return made
 
@@ -210,11 +214,11 @@ class RemoteQueue(Queue, FarQueue, Handle):
             ValueError: The name is not valid.
 
         """
-        if on_missing == "raise":
+        if _MISSING("on_missing", on_missing) == "raise":
             raise UnsupportedError(
                 "not supported: tailer(on_missing=) of a RemoteQueue (the server skips them)"
             )
-        made = RemoteTailer(self._link, self, name, shared=shared)
+        made = RemoteTailer(self._link, self, _NAME("name", name), shared=shared)
         self._keep(made)
         return made
 
@@ -286,7 +290,10 @@ class RemoteQueue(Queue, FarQueue, Handle):
         """Close the queue and all its appenders and tailers. Idempotent."""
         handles, self._handles = self._handles, []
         for handle in handles:
-            handle.close()
+            if isinstance(handle, RemoteTailer):
+                handle._leave()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            else:
+                handle.close()
         self._link.connection.close()
 
     # What data frames ask.
@@ -360,6 +367,6 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
     left = {name for name, value in given.items() if value is not None and value is not False}
     if left:
         raise UnsupportedError(
-            f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server has its own)"
+            f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server opens the files)"
         )
     return RemoteQueue(parse(url), options, created)

@@ -16,6 +16,7 @@ from quire.formats.columns import Columns
 from quire.formats.missing import Handle
 from quire.handles.base import BATCH_BYTES, AnyExcerpt, Tailer
 from quire.handles.wire_reading import WireReading
+from quire.remote import payloads
 from quire.remote.connection import Connection, packed
 from quire.remote.documents import DocumentReading
 from quire.remote.lacking import FORMAT, REASONS
@@ -23,6 +24,7 @@ from quire.remote.waiting import SocketWait, socket_watch
 
 if TYPE_CHECKING:
     from datetime import date
+    from types import TracebackType
 
     from quire._native import Buffer, Column, EventLoopWaits, Plan, Table
     from quire.remote.link import RemoteLink
@@ -36,6 +38,8 @@ _MANY: Final = 4096
 """After a batch of this length the next one is asked for at once."""
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
+_COUNTED: Final = arguments.whole(0, 2**64 - 1)
+_INDEX: Final = arguments.whole(-(2**63), 2**63 - 1)
 _BLOCK_MS: Final = 20_000
 """The longest time that the server waits before it answers that there is no message."""
 
@@ -76,6 +80,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         self._position = self._before = 0
         self._last_read: int | None = None
         self._stored: int | None = None
+        self._unfinished: int | None = None  # where the last read began
+        self._is_amid = False  # a read goes on, and has delivered nothing
         self._is_asked = False
         self._direction: Direction = "forward"
         self._is_backward = False
@@ -156,13 +162,28 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._before if self._at < self._count and self._before else self.index
 
     def close(self) -> None:
-        """Close it; the position of a named one is stored. Idempotent."""
+        """Close it; what a named one has delivered is finished. Idempotent."""
+        self._unfinished = None
+        self._leave()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close it; after an exception, what was read last is delivered again."""
+        (self.close if exc_type is None else self._leave)()
+
+    def _leave(self) -> None:
+        """Close it; of a named one, what was read last stays unfinished."""
         if self.closed:
             return
         with self._lock:
             try:
                 if self._name is not None and self._connection.is_connected:
-                    self.commit()
+                    self._keep_place()
                     self._ask("QUIRE.TAILER", "CLOSE", self._topic_name, self._name)
             except (ServerLostError, ConnectionError):
                 pass  # the position is that of the last batch
@@ -172,8 +193,13 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     def commit(self) -> None:
         """Store the position of a named tailer: what was delivered is finished."""
         with self._lock:
+            self._unfinished = None
+            self._keep_place()
+
+    def _keep_place(self) -> None:
+        with self._lock:
             self._forget_asked()
-            index = max(0, self.index)
+            index = max(0, self.index if self._unfinished is None else self._unfinished)
             self._ask("QUIRE.TAILER", "COMMIT", self._topic_name, self._name or "", index)
             self._stored = index
 
@@ -275,13 +301,14 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def _store(self) -> None:
         """Store the position of a named tailer: what it delivered is finished."""
-        if self._name is not None and max(0, self._position) != self._stored:
+        is_old = self._name is not None and max(0, self._position) != self._stored
+        if is_old and not self._is_amid:
             self.commit()
 
     def _prepare(self) -> bool | None:
         """Return whether a read would return something without waiting."""
-        self._check_open()
         with self._lock:
+            self._check_open()
             if self._at < self._count:
                 return True
             if self._is_backward:
@@ -327,7 +354,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 return None
             at = self._at
             self._at = at + self._step
-            self._last_read = index = self._columns.indexes[at]
+            self._last_read = self._unfinished = index = self._columns.indexes[at]
             return index, self._data[self._offsets[at] : self._offsets[at + 1]]
 
     def read(self) -> AnyExcerpt | None:
@@ -342,8 +369,21 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def read_text(self) -> str | None:
         """Return the next message as text; None if there is none yet."""
-        found: str | None = self._decoded_by(lambda excerpt: excerpt.to_text())
-        return found
+        with self._lock:
+            excerpt = self.read()
+            if excerpt is None:
+                return None
+            try:
+                found = payloads.text_of(self._queue, excerpt)
+            except WireError:
+                self._return_to_message(excerpt.index)
+                raise
+            if found is None:
+                self._return_to_message(excerpt.index)
+                with self.reading_document() as document:
+                    found = document.text()
+                self._unfinished = excerpt.index
+            return found
 
     def read_map(self) -> dict[str, Any] | None:
         """Return the named values of the next message; None if there is none yet."""
@@ -367,8 +407,16 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     def read_messages(self, cls: type[Any] | None, count: int, /) -> list[Any]:
         """Return at most *count* messages as objects."""
         found: list[Any] = []
-        while len(found) < count and (message := self.read_message(cls)) is not None:
-            found.append(message)
+        first: int | None = None
+        with self._lock:
+            try:
+                while len(found) < count and (message := self.read_message(cls)) is not None:
+                    first = self._last_read if first is None else first
+                    self._is_amid = True
+                    found.append(message)
+            finally:
+                self._is_amid = False
+            self._unfinished = first
         return found
 
     def _decoded_by(self, decode: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - of any class
@@ -396,18 +444,29 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def read_many(self, count: int, /) -> list[bytes]:
         """Return the bytes of at most *count* messages."""
+        _COUNTED("count", count)
         found: list[bytes] = []
         with self._lock:
-            while len(found) < count and self._fill():
-                if not self._step:
-                    found += [cast("bytes", self.read_bytes())] * (count - len(found))
-                    break
-                past = min(self._count, self._at + count - len(found))
-                places, data = [*self._offsets[self._at : past + 1]], self._data
-                found += [data[a:b] for a, b in pairwise(places)]
-                self._last_read = self._columns.indexes[past - 1]
-                self._at = past
+            try:
+                while len(found) < count and self._fill():
+                    self._add_many(found, count)
+                    self._is_amid = True
+            finally:
+                self._is_amid = False
         return found
+
+    def _add_many(self, found: list[bytes], count: int) -> None:
+        """Add those of the batch to messages, until they are *count*."""
+        if not self._step:
+            found += [cast("bytes", self.read_bytes())] * (count - len(found))
+            return
+        past = min(self._count, self._at + count - len(found))
+        places, data = [*self._offsets[self._at : past + 1]], self._data
+        if not found:
+            self._unfinished = self._columns.indexes[self._at]
+        found += [data[a:b] for a, b in pairwise(places)]
+        self._last_read = self._columns.indexes[past - 1]
+        self._at = past
 
     def payloads(self) -> Iterator[bytes]:
         """Iterate over the bytes of the existing messages."""
@@ -434,6 +493,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         while past > first + 1 and self._offsets[past] > limit:
             past -= max(1, (past - first) // 2) if self._offsets[past] > 2 * limit else 1
         if past > first:
+            self._unfinished = self._columns.indexes[first]
             self._at, self._last_read = past, self._columns.indexes[past - 1]
         return self._columns.part(first, past)
 
@@ -472,7 +532,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             self._check_open()
             self._forget_asked()
             self._at = self._count = 0
-            self._follows = self._documents = None
+            self._follows = self._documents = self._unfinished = None
             self._position = index
 
     @property
@@ -482,9 +542,13 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def move_to_index(self, index: int, /) -> bool:
         """Go to a message by its index; False if there is none."""
+        place: int = _INDEX("index", index)
+        self._queue.check_index(place)
+        if place < 0:
+            return False
         with self._lock:
-            self._go(index)
-            return self._fill() and self.index == index
+            self._go(place)
+            return self._fill() and self.index == place
 
     def to_start(self) -> None:
         """Go to the first message."""
@@ -501,6 +565,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     def _return_to_message(self, index: int) -> None:
         """Go back to a message that was read."""
         with self._lock:
+            self._unfinished = None
             if self._at < self._count and self._columns.indexes[self._at] == index:
                 return
             if 0 < self._at <= self._count and self._columns.indexes[self._at - 1] == index:
@@ -512,7 +577,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         """Go to the first message that is not earlier than a time; True if there is one."""
         from quire.ranges.event_time import epoch_ns_of
 
-        words: list[bytes | str | int] = ["TIME", epoch_ns_of(time)]
+        time_ns = max(-_END, min(epoch_ns_of(time), _END))  # before or after all that there can be
+        words: list[bytes | str | int] = ["TIME", time_ns]
         if time_field is not None:
             words += ["FIELD", time_field]
         with self._lock:

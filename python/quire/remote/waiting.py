@@ -27,6 +27,7 @@ class SocketWait:
 
     def __init__(self, watch: SocketWatch, handle: int, waits: EventLoopWaits, number: int) -> None:
         self._watch, self._handle = watch, handle
+        self._waits, self._number = waits, number
         if handle < 0:
             waits.wake(number)
         else:
@@ -35,7 +36,7 @@ class SocketWait:
     def cancel(self) -> None:
         """End it."""
         if self._handle >= 0:
-            self._watch.remove(self._handle)
+            self._watch.remove(self._handle, self._waits, self._number)
 
 
 class SocketWatch:
@@ -57,23 +58,29 @@ class SocketWatch:
             except FileExistsError:
                 self._epoll.modify(handle, _EVENTS)
 
-    def remove(self, handle: int) -> None:
-        """End a wait before its task is woken."""
+    def remove(self, handle: int, waits: EventLoopWaits, number: int) -> None:
+        """End a wait before its task is woken, unless another wait has the socket by now."""
         with self._lock:
-            self._waiting.pop(handle, None)
+            if self._waiting.get(handle) != (waits, number):
+                return
+            del self._waiting[handle]
             try:
                 self._epoll.unregister(handle)
             except (OSError, ValueError):  # closed meanwhile
                 return
 
+    def wake(self, handle: int) -> None:
+        """Wake who waits for a socket."""
+        with self._lock:
+            found = self._waiting.pop(handle, None)
+        if found is not None:
+            waits, number = found
+            waits.wake(number)
+
     def _run(self) -> None:
         while True:
             for handle, _ in self._epoll.poll():
-                with self._lock:
-                    found = self._waiting.pop(handle, None)
-                if found is not None:
-                    waits, number = found
-                    waits.wake(number)
+                self.wake(handle)
 
 
 _watches: list[SocketWatch] = []
@@ -86,3 +93,10 @@ def socket_watch() -> SocketWatch:
         if not _watches or _watches[0].pid != os.getpid():
             _watches[:] = [SocketWatch()]
         return _watches[0]
+
+
+def wake_waiting(handle: int) -> None:
+    """Wake who waits for a socket that is about to be closed."""
+    for watch in _watches[:]:
+        if watch.pid == os.getpid():
+            watch.wake(handle)

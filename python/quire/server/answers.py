@@ -50,7 +50,17 @@ class ByName:
 
 _CODES: Final = {
     *(name.removesuffix("Error").upper() for name in errors.__all__),
-    *("BUSYGROUP", "CROSSSLOT", "ERR", "GAP", "INVALID", "NOAUTH", "NOGROUP", "NOPERM"),
+    *(
+        "BUSYGROUP",
+        "CROSSSLOT",
+        "ERR",
+        "EXECABORT",
+        "GAP",
+        "INVALID",
+        "NOAUTH",
+        "NOGROUP",
+        "NOPERM",
+    ),
     *("NOPROTO", "TRYAGAIN", "WRONGPASS"),
 }
 """The codes with which the texts of errors begin."""

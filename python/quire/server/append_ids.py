@@ -150,16 +150,28 @@ class AppendIds:
     def begin(
         self, client: bytes, queue: ServedQueue, found: Appended, number: int, count: int
     ) -> None:
-        """Note that messages are about to be appended."""
+        """
+        Note that messages are about to be appended.
+
+        Raises:
+            RefusedError: That cannot be noted, as on a full disk.
+
+        """
         end = queue.end_index
+        try:
+            self._store(client, queue.topic, found.place, (number, number + count, end, -1))
+        except OSError as error:
+            raise RefusedError(f"cannot note the append id: error={error.strerror}") from None
         found.is_busy, found.begun, found.searched_from = True, number + count, end
-        self._store(client, queue.topic, found.place, (number, number + count, end, -1))
 
     def end(self, client: bytes, queue: ServedQueue, found: Appended, last: int) -> None:
         """Note that they were appended, and the index of the last."""
         found.is_busy, number, found.past = False, found.past, found.begun
         found.note(found.past, last)
-        self._store(client, queue.topic, found.place, (number, found.past, 0, last))
+        try:
+            self._store(client, queue.topic, found.place, (number, found.past, 0, last))
+        except OSError as error:  # after a kill, the messages are looked for
+            _log.warning("cannot note that messages were appended: error=%s", error.strerror)
 
     def _store(self, client: bytes, topic: str, place: int, row: tuple[int, int, int, int]) -> None:
         if self._file < 0:

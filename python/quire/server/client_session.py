@@ -143,7 +143,7 @@ class Session:
         self.waiting: Waiting | None = None
         self.later: Later | None = None
         self.steps: Steps | None = None
-        self.is_closing = False
+        self.is_closing = self.is_in_transaction = False
         self.began_s = self.heard_s = time.monotonic()
         self._requests = Requests(BEFORE_AUTHENTICATION)
         self._begun = ("", 0)
@@ -202,6 +202,17 @@ class Session:
         """
         if not self.is_admitted:
             raise RefusedError("NOAUTH Authentication required.")
+
+    def check_transaction(self) -> None:
+        """
+        Check that the client is in no transaction.
+
+        Raises:
+            RefusedError: The client is in one, which was refused as a whole.
+
+        """
+        if self.is_in_transaction:
+            raise RefusedError("not carried out: MULTI was refused (EXEC or DISCARD ends it)")
 
     def receive(self, data: bytes) -> None:
         """Take bytes that the client sent; :meth:`run` carries out what they ask for."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import math
 import select
+import termios
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
@@ -42,7 +44,7 @@ class ClientConnection(asyncio.Protocol):
         self._hub = hub
         self._transport: asyncio.Transport | None = None
         self.session: Session | None = None
-        self._is_full = self._is_paused = self._is_due = False
+        self._is_full = self._is_paused = self._is_due = self._was_empty = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a session, unless there are too many."""
@@ -154,6 +156,20 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection once what was answered is sent; a text would be an answer, too."""
         if self._transport is not None:
             self._transport.close()
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the other side has all that was sent, by two looks at it."""
+        transport = self._transport
+        if transport is None or transport.get_write_buffer_size():
+            return False
+        handle = int(transport.get_extra_info("socket").fileno())
+        try:
+            left = fcntl.ioctl(handle, termios.TIOCOUTQ, bytes(4)) if handle >= 0 else b""
+        except OSError:  # closed meanwhile
+            return False
+        was_empty, self._was_empty = self._was_empty, not any(left)
+        return was_empty and self._was_empty
 
     def refuse(self, text: str) -> None:
         """Say why, and close the connection."""
@@ -319,6 +335,7 @@ class Hub:
                 elif not session.is_idle and not session.is_admitted:
                     self._end(session)
             self._drop_gone()
+            self.context.leave_moved()
             for queue in self.context.queues.opened:
                 queue.forget_places(now)
 
@@ -371,12 +388,19 @@ class Hub:
         await _until(lambda: all(map(_is_through, self.connections)), timeout_s)
         for connection in [*self.connections.values()]:
             connection.end()
-        await _until(lambda: not self.connections, timeout_s)
+        await _until(self._are_delivered, timeout_s)
         for connection in [*self.connections.values()]:
             connection.drop()
         for session in [*self.connections]:
             session.release()
         self._threads.end()
+
+    def _are_delivered(self) -> bool:
+        """Whether all have what was sent; who has it is not waited for to say so, as by TLS."""
+        for connection in [*self.connections.values()]:
+            if connection.is_delivered:
+                connection.drop()
+        return not self.connections
 
 
 async def _until(is_so: Callable[[], bool], timeout_s: float) -> None:

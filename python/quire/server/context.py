@@ -134,7 +134,7 @@ class Context:
         refusal = "max number of clients reached"
         self.shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
         self.begun = ClientBytes("too long unfinished requests", limits.begun_bytes_of_one)
-        self.queues.in_use = self._in_use
+        self.queues.in_use, self.queues.forgotten = self._in_use, self.groups.forget
 
     def _in_use(self) -> Iterator[str]:
         """Yield the names of the queues that clients use now."""
@@ -154,6 +154,11 @@ class Context:
         found = self.queues.create(topic, options)
         self.created(topic)
         return found
+
+    def leave_moved(self) -> None:
+        """Close queues with groups that are elsewhere by now: members there would keep messages."""
+        for topic in self.groups.topics():
+            self.queues.forget_moved(topic)
 
     def needs_token(self) -> bool:
         """Return whether a client needs a token; the file is looked at now and then."""

@@ -46,6 +46,7 @@ class Queues:
     Attributes:
         errors: The texts of errors, as clients see them.
         in_use: Returns the names of queues that clients use, which stay open.
+        forgotten: Called with the name of a queue before it is closed.
         asked_for: A list to which each name is added that is asked for; None: it is not noted.
 
     Raises:
@@ -62,6 +63,7 @@ class Queues:
         self._most = most
         self._open: OrderedDict[str, ServedQueue] = OrderedDict()
         self.in_use: Callable[[], Iterable[str]] = tuple
+        self.forgotten: Callable[[str], object] = lambda _topic: None
         self.asked_for: list[str] | None = None
         self._unnamed: set[str] = set()
         if not self.path.is_dir():
@@ -84,17 +86,22 @@ class Queues:
         """
         if self.asked_for is not None:
             self.asked_for.append(topic)
+        self.forget_moved(topic)
         found = self._open.get(topic)
         if found is not None and not found.queue.closed:
-            if found.is_in_place():
-                self._open.move_to_end(topic)
-                return found
-            _log.warning("a queue was removed or replaced: name=%s", topic)
-            self.forget(topic)
+            self._open.move_to_end(topic)
+            return found
         self.peers.check(topic)
         if not self._is_there(topic.split("/")):
             return None
         return self._opened(topic, {"create": False})
+
+    def forget_moved(self, topic: str) -> None:
+        """Close a queue whose directory was removed or replaced."""
+        found = self._open.get(topic)
+        if found is not None and not found.queue.closed and not found.is_in_place():
+            _log.warning("a queue was removed or replaced: name=%s", topic)
+            self.forget(topic)
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """
@@ -173,6 +180,7 @@ class Queues:
         """Close a queue that failed: the next command opens it again."""
         found = self._open.pop(topic, None)
         if found is not None:
+            self.forgotten(topic)
             with suppress(QuireError, OSError):
                 found.close()
 

@@ -8,13 +8,15 @@ a database below the server's directory, as the group's own file knows members a
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from quire._common.durable import SafeFolder
 from quire.errors import QuireError, RefusedError
@@ -27,6 +29,7 @@ from quire.server.client_shares import check_length
 from quire.server.ids import LAST, id_of
 from quire.server.served_queue import ServedQueue
 
+_log = logging.getLogger("quire")
 FOLDER: Final = ".quire-server"
 _MEMBER: Final = "quire-serve"
 _FILE: Final = "groups.sqlite"
@@ -106,15 +109,16 @@ class StreamGroup:
         )
         known = {row[0]: row[1:] for row in rows}
         file = side_file(self._queue.queue.path, self.name)
-        wanted = {it.index for it in pending_of(file) if it.consumer is None and not it.delay_s}
+        waits = {it.index for it in pending_of(file) if it.consumer is None and not it.delay_s}
+        wanted = waits & known.keys()  # others are those of Quire's own consumers, or of nobody
         while wanted:
-            batch = self._member.read_many(_TAKEN)
+            batch = self._member.read_many(min(_TAKEN, len(wanted)))
             if not batch:
                 break
             for message in batch:
                 wanted.discard(message.index)
                 if (owner := known.pop(message.index, None)) is None:
-                    self._taken.append(message)  # it never reached a client
+                    self._taken.append(message)
                 else:
                     self._hold(message, *owner)
         self._forget([*known])
@@ -158,10 +162,12 @@ class StreamGroup:
             raise RefusedError(
                 f"the group has too many consumers: limit={_CONSUMERS} (XGROUP DELCONSUMER)"
             )
-        self.consumers[consumer] = now_ms()
+        now = now_ms()
         if is_new:
-            row = (*self._key, consumer, self.consumers[consumer])
-            self._database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?, ?, ?)", row)
+            with _kept(self._database):
+                row = (*self._key, consumer, now)
+                self._database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?, ?, ?)", row)
+        self.consumers[consumer] = now
 
     def deliver(self, consumer: bytes, count: int, *, keeps: bool) -> list[tuple[int, bytes]]:
         """
@@ -185,29 +191,37 @@ class StreamGroup:
         found = [(it.index, it.data) for it in messages]
         if keeps and messages:
             now = now_ms()
-            for message in messages:
-                self._hold(message, consumer, now, 1)
-            self._save([it.index for it in messages])
+            for message in messages:  # some may have been those of Quire's own consumers
+                self._hold(message, consumer, now, message.delivery_count)
+            try:
+                self._save([it.index for it in messages])
+            except RefusedError:  # they reach no client now
+                for message, (index, data) in zip(messages, found, strict=True):
+                    del self.pending[index]
+                    message.data = data
+                self._taken = messages + self._taken
+                raise
         return found
 
     def _save(self, indexes: Sequence[int]) -> None:
         rows = [(index, self.pending[index]) for index in indexes]
-        self._database.execute("BEGIN")
-        self._database.executemany(
-            "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?, ?, ?)",
-            [(*self._key, i, it.consumer, it.delivered_ms, it.count) for i, it in rows],
-        )
-        self._database.execute("COMMIT")
+        with _kept(self._database):
+            self._database.executemany(
+                "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?, ?, ?)",
+                [(*self._key, i, it.consumer, it.delivered_ms, it.count) for i, it in rows],
+            )
 
     def _forget(self, indexes: Sequence[int]) -> None:
         if not indexes:
             return
-        self._database.execute("BEGIN")
-        self._database.executemany(
-            "DELETE FROM pending WHERE topic=? AND grp=? AND idx=?",
-            [(*self._key, index) for index in indexes],
-        )
-        self._database.execute("COMMIT")
+        try:
+            with _kept(self._database):
+                self._database.executemany(
+                    "DELETE FROM pending WHERE topic=? AND grp=? AND idx=?",
+                    [(*self._key, index) for index in indexes],
+                )
+        except RefusedError as refusal:  # what is kept of them is dropped at the next start
+            _log.warning("%s", refusal)
 
     def acknowledge(self, indexes: Sequence[int]) -> int:
         """
@@ -260,13 +274,15 @@ class StreamGroup:
         had = [*self.of_consumer(consumer)]
         self.acknowledge(had)
         if self.consumers.pop(consumer, None) is not None:
-            row = (*self._key, consumer)
-            self._database.execute("DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row)
+            with _kept(self._database):
+                row = (*self._key, consumer)
+                self._database.execute(
+                    "DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row
+                )
         return len(had)
 
-    def consumers_described(self) -> Iterator[Answer]:
-        """Yield what ``XINFO CONSUMERS`` says of each."""
-        had = Counter(it.consumer for it in self.pending.values())
+    def consumers_described(self, had: Counter[bytes]) -> Iterator[Answer]:
+        """Yield what ``XINFO CONSUMERS`` says of each, given how many messages it has."""
         for name in sorted(self.consumers):
             idle = max(0, now_ms() - self.consumers[name])
             yield {"name": name, "pending": had[name], "idle": idle}
@@ -391,34 +407,83 @@ class StreamGroups:
         return True
 
     def _clear(self, topic: str, name: str) -> None:
-        for table in ("consumer", "pending"):
-            self._database.execute(f"DELETE FROM {table} WHERE topic=? AND grp=?", (topic, name))  # noqa: S608 - two names
+        with _kept(self._database):
+            for table in ("consumer", "pending"):
+                self._database.execute(
+                    f"DELETE FROM {table} WHERE topic=? AND grp=?",  # noqa: S608 - two names
+                    (topic, name),
+                )
 
     def described(self, queue: ServedQueue) -> Iterator[Answer]:
-        """Yield what ``XINFO GROUPS`` says of each."""
+        """Yield what ``XINFO GROUPS`` says of each; none is joined for it."""
         for state in queue.queue.groups():
-            name = state.name.encode()
-            found = self.of(queue, name)
-            following = state.next_index
+            pending, following = self._count("pending", queue, state.name), state.next_index
             last = following - queue.numbering.step if following else 0
             yield {
-                "name": name,
-                "consumers": len(found.consumers),
-                "pending": len(found.pending),
+                "name": state.name.encode(),
+                "consumers": self._count("consumer", queue, state.name),
+                "pending": pending,
                 "last-delivered-id": id_of(last),
                 "entries-read": None,
-                "lag": max(0, state.lag - len(found.pending)),
+                "lag": max(0, state.lag - pending),
             }
+
+    def _count(self, what: Literal["pending", "consumer"], queue: ServedQueue, name: str) -> int:
+        found = self._open.get((queue.topic, name))
+        if found is not None and found.is_open:
+            return len(found.pending if what == "pending" else found.consumers)
+        row = self._database.execute(
+            f"SELECT count(*) FROM {what} WHERE topic=? AND grp=?",  # noqa: S608 - two names
+            (queue.topic, name),
+        )
+        return int(row.fetchone()[0])
+
+    def topics(self) -> set[str]:
+        """Return the names of the queues that have a group which the server has joined."""
+        return {topic for topic, _ in [*self._open]}  # threads forget some
+
+    def forget(self, topic: str) -> None:
+        """
+        Leave the groups of a queue that is closed, which may be at another place by now.
+
+        What was delivered stays with its consumers if the queue is opened again by this name.
+        """
+        for key in [*self._open]:
+            found = self._open.pop(key, None) if key[0] == topic else None
+            with suppress(QuireError, OSError):
+                if found is not None:
+                    found.leave()
 
     def topics_with_pending(self) -> Iterator[str]:
         """Yield the names of the queues that have a group with messages of consumers."""
-        return (topic for (topic, _), it in self._open.items() if it.has_pending)
+        return (topic for (topic, _), it in [*self._open.items()] if it.has_pending)
 
     def close(self) -> None:
         """Leave all groups; what was delivered stays with its consumers."""
         for found in self._open.values():
             found.leave()
         self._database.close()
+
+
+@contextmanager
+def _kept(database: sqlite3.Connection) -> Generator[None]:
+    """
+    Make changes that are kept together, or not at all.
+
+    Raises:
+        RefusedError: The changes cannot be kept, as on a full disk.
+
+    """
+    try:
+        database.execute("BEGIN")
+        yield
+        database.execute("COMMIT")
+    except sqlite3.Error as error:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise RefusedError(
+            f"cannot keep which consumer has which message: file={FOLDER}/{_FILE} error={error}"
+        ) from None
 
 
 def check_group(name: str) -> None:

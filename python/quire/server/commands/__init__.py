@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 _SHOWN: Final = 128
+_ENDS: Final = {b"EXEC", b"DISCARD"}
+_BEGINS_AGAIN: Final = {b"RESET", b"HELLO", b"QUIT"}
 
 
 def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
@@ -52,6 +54,7 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
     command = COMMANDS.get(name)
     if command is None or not command.is_open:
         session.check_admitted()
+    session.is_in_transaction = _is_in_transaction(session, name)
     if command is None:
         shown = request[0][:_SHOWN].decode("utf-8", "replace")
         raise RefusedError(f"unknown command '{shown}': docs/remote.md lists the known ones")
@@ -61,3 +64,27 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(f"the command names too many queues: limit={most}")
     session.request = request
     return command.call(session, request)
+
+
+def _is_in_transaction(session: Session, name: bytes) -> bool:
+    """
+    Return whether the client is in a transaction after a command.
+
+    Clients send what belongs to one together with ``MULTI``, and take its error for that of all.
+
+    Raises:
+        RefusedError: The command begins a transaction, belongs to one, or ends it.
+
+    """
+    if session.is_in_transaction and name in _ENDS:
+        session.is_in_transaction = False
+        raise RefusedError("EXECABORT Transaction discarded, as MULTI is not supported")
+    if name == b"MULTI":
+        session.is_in_transaction = True
+        raise RefusedError(
+            "not supported: MULTI, as what is appended is seen at once (redis-py:"
+            " pipeline(transaction=False))"
+        )
+    if session.is_in_transaction and name not in _BEGINS_AGAIN:
+        session.check_transaction()
+    return False

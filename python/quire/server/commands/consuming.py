@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -270,14 +271,20 @@ def pending(session: Session, request: Sequence[bytes]) -> Outcome:
     return Steps(listed())
 
 
-def _summary(group: StreamGroup) -> Answer:
-    if not group.pending:
-        return [0, None, None, None]
-    counts: dict[bytes, int] = {}
-    for it in group.pending.values():
-        counts[it.consumer] = counts.get(it.consumer, 0) + 1
-    each: list[Answer] = [[name, b"%d" % counts[name]] for name in sorted(counts)]
-    return [len(group.pending), id_of(min(group.pending)), id_of(max(group.pending)), each]
+def _summary(group: StreamGroup) -> Outcome:
+    def counted() -> Generator[None, None, Answer]:
+        counts, low, high = Counter[bytes](), LAST, 0
+        for part in batched([*group.pending.items()]):
+            counts.update(it.consumer for _, it in part)
+            indexes = [index for index, _ in part]
+            low, high = min(low, *indexes), max(high, *indexes)
+            yield
+        if not counts:
+            return [0, None, None, None]
+        each: list[Answer] = [[name, b"%d" % counts[name]] for name in sorted(counts)]
+        return [counts.total(), id_of(low), id_of(high), each]
+
+    return Steps(counted())
 
 
 @command("XCLAIM", -6, "write", "fast", keys=(1, 1, 1))

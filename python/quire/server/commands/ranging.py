@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quire.errors import RefusedError
 from quire.server.answers import NULL_ARRAY, Answer, ByName, Encoded, bulk, encoded
 from quire.server.client_session import Later, Steps, Waiting
-from quire.server.commands.command_table import Arguments, command
+from quire.server.commands.command_table import Arguments, batched, command
 from quire.server.entry_fields import fields_of
 from quire.server.ids import LAST, after, first_of, id_of, past_of
 from quire.server.topic_names import topic_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from quire.formats.columns import Columns
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
+    from quire.server.stream_groups import StreamGroup
 
 BATCH_BYTES: Final = 8 << 20
 BATCH_COUNT: Final = 10_000
@@ -303,12 +305,21 @@ def describe(session: Session, request: Sequence[bytes]) -> Outcome:
         case b"GROUPS" if len(request) == 3:  # noqa: PLR2004
             return [*groups.described(found)]
         case b"CONSUMERS" if len(request) == 4:  # noqa: PLR2004
-            return [*groups.of(found, request[3]).consumers_described()]
+            return Steps(_consumers(groups.of(found, request[3])))
         case _:
             raise RefusedError(
                 f"unknown subcommand or wrong number of arguments for"
                 f" '{request[1].decode('utf-8', 'replace')}'. Try XINFO HELP."
             )
+
+
+def _consumers(group: StreamGroup) -> Generator[None, None, Answer]:
+    """Return the consumers of a group, each with how many messages it has."""
+    had = Counter[bytes]()
+    for part in batched([*group.pending.values()]):
+        had.update(it.consumer for it in part)
+        yield
+    return [*group.consumers_described(had)]
 
 
 def _stream(found: ServedQueue, groups: int) -> Answer:

@@ -38,6 +38,8 @@ BATCH_BYTES: Final = 8 << 20
 _END: Final = 2**63 - 1
 _TOGETHER: Final = 4096
 _OFFSET: Final = 4
+_WORDS: Final = 4096
+"""How many bytes of a request to append are not those of the message, at most."""
 _MOST_REPLICAS: Final = 1024
 _DESCRIBES: Final[tuple[Right, ...]] = ("read", "append")
 """The rights of which each allows to describe a queue: appenders need its description, too."""
@@ -82,16 +84,16 @@ def opened(session: Session, request: Sequence[bytes]) -> Outcome:
     if creates and session.context.queues.get(topic) is None:
         session.check("create", topic)
         session.context.create(topic, options)
-    return described(known(session, topic, *_DESCRIBES))
+    return described(session, known(session, topic, *_DESCRIBES))
 
 
 @command("QUIRE.INFO", 2, "readonly", keys=(1, 1, 1))
 def info(session: Session, request: Sequence[bytes]) -> Outcome:
     """Say what a queue is like, and where it begins and ends."""
-    return described(known(session, topic_of(request[1]), *_DESCRIBES))
+    return described(session, known(session, topic_of(request[1]), *_DESCRIBES))
 
 
-def described(found: ServedQueue) -> Answer:
+def described(session: Session, found: ServedQueue) -> Answer:
     """Return what QUIRE.INFO says of a queue."""
     queue: Any = found.queue
     adapter, numbering = adapter_of(queue), found.numbering
@@ -106,7 +108,7 @@ def described(found: ServedQueue) -> Answer:
         "step": numbering.step,
         "dense": int(numbering.is_dense),
         "wire": int(adapter.is_wire),
-        "longest": found.longest,
+        "longest": min(found.longest, session.context.limits.request_bytes - _WORDS),
         "writable": int(adapter.is_written and not queue.read_only),
     }
     if adapter.has_cycles:

@@ -58,6 +58,7 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
 
     """
     session.check_admitted()
+    session.check_transaction()
     key, count, longest, offsets, data = entries
     found = writable(session, topic_of(key), creates=True)
     if found is None:
