@@ -52,6 +52,7 @@ class _Lag:
     joining: dict[str, int] = field(default_factory=dict[str, int])
     asked: set[str] = field(default_factory=set[str])
     away: dict[str, float] = field(default_factory=dict[str, float])
+    ends: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Node:
@@ -129,6 +130,7 @@ class Node:
         self._standpoint = _NOBODY
         self._reign: int | None = None  # the epoch in which everybody may append here
         self._is_idle = True
+        self._has_lost = False  # what it had acknowledged
         self._trouble = ""
 
     async def run_forever(self) -> None:
@@ -163,6 +165,7 @@ class Node:
 
     async def _find_queue(self) -> None:
         """Find out which queue this is: the one that is here, or the only one in etcd."""
+        self._has_lost = await asyncio.to_thread(self._home.lacks_acknowledged)
         here = await asyncio.to_thread(self._home.begin)
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
@@ -198,7 +201,7 @@ class Node:
         own = self._home.standing
         standpoint = await self._office.ask(
             self._candidate.step,
-            may_lead=self._is_idle and self._home.may_lead,
+            may_lead=self._is_idle and self._home.may_lead and not self._has_lost,
             own_epoch=0 if own is None or own.role == "none" else own.epoch,
             is_first=own is not None and own.role != "sink",
         )
@@ -299,7 +302,7 @@ class Node:
         await self._office.ask(self._candidate.resign)
         await asyncio.Event().wait()
 
-    async def _keep_set(self, source: Source, lag: _Lag) -> None:
+    async def _keep_set(self, source: NodeSource, lag: _Lag) -> None:
         """Have the in-sync set in etcd follow what the sinks have."""
         view = self._candidate.view
         if view is None:
@@ -307,7 +310,8 @@ class Node:
         seen = {it.name: it.acknowledged_index for it in source.sinks if it.name in view.nodes}
         add = self._caught_up(seen, lag, view.in_sync)
         self._home.set_members((view.in_sync - {self._name}) | lag.joining.keys())
-        remove = self._gone(seen, lag, view.in_sync - {self._name})
+        members = view.in_sync - {self._name}
+        remove = self._gone(seen, lag, members) | self._shorter(source.ends, lag, members)
         lag.last = self._home.last_index
         if not add and not remove:
             return
@@ -406,8 +410,34 @@ class Node:
         limit = now - self._drop_after_s
         return frozenset(it for it in members if lag.away.get(it, now) < limit)
 
+    def _shorter(
+        self, ends: dict[str, int], lag: _Lag, members: frozenset[str]
+    ) -> frozenset[str]:
+        """Return the members that came back with less than they had acknowledged to this source."""
+        found = set[str]()
+        for name, end in ends.items():
+            known = lag.ends.get(name, 0)
+            if end >= known or name not in members:
+                lag.ends[name] = end
+                continue
+            found.add(name)
+            text = "a node has lost what it had acknowledged, and leaves the in-sync set"
+            self._note(f"{text}: {name=} next_index={end:#x} was={known:#x} path={self._home.path}")
+        return frozenset(found)
+
+    async def _leave_set(self) -> None:
+        """Leave the in-sync set before this node has some of what it had acknowledged, not all."""
+        while self._has_lost:
+            try:
+                self._has_lost = not await self._office.ask(self._candidate.withdraw)
+            except RegisterError as error:
+                self._note(str(error))
+            if self._has_lost:
+                await asyncio.sleep(_POLL_S)
+
     async def _follow(self, leader: Leader) -> None:
         host, port = parsed_address(leader.address)
+        await self._leave_set()
         while True:
             keeping = Sink(
                 self._home.path,

@@ -88,6 +88,12 @@ class NodeSource(Source):
         super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure, compress=compress)
         self._office = office
 
+    @property
+    def ends(self) -> dict[str, int]:
+        """The index after the last message of each sink that follows."""
+        following = [it for it in self._sessions if it.reader is not None]
+        return {it.name: 0 if it.acknowledged is None else it.acknowledged.next for it in following}
+
     def _new_in_sync_set(self) -> InSyncSet:
         """Return a set that nobody joins but by way of etcd: only then may a node be promoted."""
         return InSyncSet(self._original.queue, self.epoch, None, joins=False)
