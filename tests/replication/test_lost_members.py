@@ -95,7 +95,7 @@ def node_of(path: Path, etcd: RunningEtcd) -> Generator[None]:
 
 @pytest.mark.parametrize("is_empty", [True, False], ids=["no queue", "an end that is lost"])
 def test_a_node_leaves_the_in_sync_set_before_it_has_a_part_of_what_it_lost(
-    is_empty: bool, tmp_path: Path
+    *, is_empty: bool, tmp_path: Path
 ) -> None:
     queue = QUEUE if is_empty else copy_without_its_end(tmp_path)
     with running_etcd(tmp_path / "etcd") as etcd:

@@ -26,11 +26,12 @@ from quire.errors import (
 from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.home import Home
+from quire.replication.names import check_name
 from quire.replication.node_source import NodeSource, Office, parsed_address, shown_address
 from quire.replication.register import Leader, Register
 from quire.replication.sink import Sink
-from quire.replication.source import Source
-from quire.replication.tls import Tls, check_allowed
+from quire.replication.tls import Tls, check_allowed, is_any_host
+from quire.replication.unbroken import in_thread, result_of
 
 _log = logging.getLogger("quire")
 _POLL_S: Final = 0.2
@@ -109,8 +110,12 @@ class Node:
         refuse_others(fspath(path), "kept by nodes", CHRONICLE)
         if lease_s < _SHORTEST_LEASE_S:
             raise OptionsError(f"a lease is too short: lease_s={lease_s} least={_SHORTEST_LEASE_S}")
-        if not name or not name.isprintable() or "/" in name:
-            raise OptionsError(f"not the name of a node: name={name!r}")
+        check_name(name)
+        if "/" in name:
+            raise OptionsError(f"not the name of a node: {name=}")
+        if is_any_host(host) or not 0 < port < 1 << 16:
+            text = "not the address of a node, where the others reach it"
+            raise OptionsError(f"{text}: address={shown_address(host, port)}")
         self._host, self._port, self._tls, self._insecure = host, port, tls, insecure
         self._name, self._queue, self._drop_after_s = name, queue, drop_after_s
         self._level: Literal["stored", "synced"] = arguments.one_of("stored", "synced")(
@@ -142,6 +147,7 @@ class Node:
         Raises:
             RegisterError: etcd does not answer when the node begins, or it has another node of this
                 name that lives.
+            OSError: The node cannot serve at its address, or its disk fails.
             ReplicationError: The queue here cannot be a replica.
 
         """
@@ -152,7 +158,7 @@ class Node:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._elect_forever())
                 group.create_task(self._act_forever())
-        except* QuireError as errors:
+        except* (QuireError, OSError) as errors:
             raise _first(errors) from None
         finally:
             await self._end()
@@ -165,14 +171,14 @@ class Node:
 
     async def _find_queue(self) -> None:
         """Find out which queue this is: the one that is here, or the only one in etcd."""
-        self._has_lost = await asyncio.to_thread(self._home.lacks_acknowledged)
-        here = await asyncio.to_thread(self._home.begin)
+        self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
+        here = await result_of(in_thread(self._home.begin))
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
             raise OptionsError(f"{text}: path={self._home.path} queue={here} asked={self._queue}")
         found = here or self._queue
         while found is None:
-            queues = await asyncio.to_thread(self._candidate.queues)
+            queues = await result_of(in_thread(self._candidate.queues))
             if len(queues) > 1:
                 text = "etcd has several queues: say which one by its identity"
                 raise OptionsError(f"{text}: path={self._home.path} queues={','.join(queues)}")
@@ -267,13 +273,13 @@ class Node:
     async def _close_appends(self) -> None:
         view = self._candidate.view
         is_known = view is not None and view.exists
-        await asyncio.to_thread(self._home.close_appends, is_known=is_known)
+        await result_of(in_thread(self._home.close_appends, is_known=is_known))
 
     async def _lead(self, leader: Leader, lease_end_ns: int) -> None:
         view = self._candidate.view
         members = frozenset[str]() if view is None else view.in_sync - {self._name}
         async with AsyncExitStack() as stack:
-            await asyncio.to_thread(self._home.begin_reign, leader.epoch, members)
+            await result_of(in_thread(self._home.begin_reign, leader.epoch, members))
             queue = stack.enter_context(self._home.opened())
             source = NodeSource(
                 self._office,
@@ -286,7 +292,7 @@ class Node:
             )
             await stack.enter_async_context(source)
             self._reign = leader.epoch
-            await asyncio.to_thread(self._home.open_appends, lease_end_ns)
+            await result_of(in_thread(self._home.open_appends, lease_end_ns))
             self._say(f"source epoch={leader.epoch} listening {self._candidate.address}")
             serving = asyncio.create_task(source.run_forever())
             stack.callback(serving.cancel)
@@ -297,10 +303,22 @@ class Node:
                 await asyncio.wait({serving}, timeout=_POLL_S)
             try:
                 serving.result()
-            except (OldEpochError, HandoverError) as error:
+            except OldEpochError as error:  # the source has said why
+                text = "this node gives up its lease, since the queue has a later source"
+                _log.warning("%s: name=%s epoch=%s", text, self._name, error.epoch)
+            except HandoverError as error:
                 _log.error("%s", error)
-        await self._office.ask(self._candidate.resign)
+        await self._resign()
         await asyncio.Event().wait()
+
+    async def _resign(self) -> None:
+        """Let another node be the source; without etcd, that is so at the end of the lease."""
+        while True:
+            try:
+                return await self._office.ask(self._candidate.resign)
+            except RegisterError as error:
+                self._note(str(error))
+            await asyncio.sleep(_POLL_S)
 
     async def _keep_set(self, source: NodeSource, lag: _Lag) -> None:
         """Have the in-sync set in etcd follow what the sinks have."""
@@ -334,10 +352,10 @@ class Node:
     async def _forget_if_asked(self, lag: _Lag) -> None:
         """Take a node out of the in-sync set, as another process asks for, in etcd first."""
         try:
-            asked = await asyncio.to_thread(self._home.asked_to_forget)
+            asked = await result_of(in_thread(self._home.asked_to_forget))
             if asked is not None:
                 reason = await self._forget(asked["name"], lag)
-                await asyncio.to_thread(self._home.answer_forgotten, asked, reason)
+                await result_of(in_thread(self._home.answer_forgotten, asked, reason))
         except (QuireError, OSError) as error:
             self._note(f"a request to forget a node cannot be answered: {error}")
 
@@ -410,9 +428,7 @@ class Node:
         limit = now - self._drop_after_s
         return frozenset(it for it in members if lag.away.get(it, now) < limit)
 
-    def _shorter(
-        self, ends: dict[str, int], lag: _Lag, members: frozenset[str]
-    ) -> frozenset[str]:
+    def _shorter(self, ends: dict[str, int], lag: _Lag, members: frozenset[str]) -> frozenset[str]:
         """Return the members that came back with less than they had acknowledged to this source."""
         found = set[str]()
         for name, end in ends.items():
@@ -456,7 +472,7 @@ class Node:
                 async with keeping:
                     await keeping.run_forever()
             except DivergedError as error:
-                await asyncio.to_thread(self._home.put_aside, error)
+                await result_of(in_thread(self._home.put_aside, error))
                 continue
             except (OldEpochError, PeerLostError, PeerSilentError) as error:
                 self._note(str(error))
@@ -466,7 +482,7 @@ class Node:
 
     async def _watch_home(self) -> None:
         """Have the file of the lease be there before everybody may append."""
-        while not await asyncio.to_thread(self._home.prepare):  # noqa: ASYNC110 - a file
+        while not await result_of(in_thread(self._home.prepare)):  # noqa: ASYNC110 - a file
             await asyncio.sleep(_POLL_S)
 
     def _say(self, what: str) -> None:
@@ -488,9 +504,9 @@ def _has(acknowledged: int | None, index: int) -> bool:
     return index < 0 or (acknowledged is not None and acknowledged >= index)
 
 
-def _first(errors: BaseExceptionGroup[QuireError]) -> QuireError:
+def _first(errors: BaseExceptionGroup[QuireError | OSError]) -> QuireError | OSError:
     found: BaseException = errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
-    assert isinstance(found, QuireError)  # noqa: S101 - `except*` says so
+    assert isinstance(found, QuireError | OSError)  # noqa: S101 - `except*` says so
     return found

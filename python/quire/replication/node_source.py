@@ -15,7 +15,7 @@ from quire.replication.source_session import SourceSession
 from quire.replication.standing import Standing
 from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls
-from quire.replication.unbroken import result_of
+from quire.replication.unbroken import in_thread, result_of
 from quire.replication.wire import Place
 
 _POLL_S: Final = 0.05
@@ -51,7 +51,7 @@ class Office:
 
         """
         async with self._asking:
-            return await asyncio.to_thread(question, *given, **named)
+            return await result_of(in_thread(question, *given, **named))
 
     def end_switch(self) -> None:
         """Have the node see what part it has now."""
