@@ -26,7 +26,7 @@ from quire.errors import (
 from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.home import Home
-from quire.replication.names import check_name
+from quire.replication.naming import check_name
 from quire.replication.node_source import NodeSource, Office, parsed_address, shown_address
 from quire.replication.register import Leader, Register
 from quire.replication.sink import Sink

@@ -17,7 +17,7 @@ from quire.replication import layout, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.own_thread import threads_for
-from quire.replication.names import check_name, default_name
+from quire.replication.naming import check_name, default_name
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed

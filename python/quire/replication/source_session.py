@@ -10,7 +10,7 @@ from quire._native import StreamCompressor
 from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
-from quire.replication.names import is_name
+from quire.replication.naming import is_name
 from quire.replication.original import Original, Reader
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import Positions, SentPositions

@@ -20,7 +20,7 @@ def check_name(name: str) -> None:
     Check the name of a sink or a node.
 
     Raises:
-        OptionsError: It is none.
+        OptionsError: The name is empty or too long, or cannot be printed.
 
     """
     if not is_name(name):
