@@ -106,6 +106,27 @@ def test_a_node_leaves_the_in_sync_set_before_it_has_a_part_of_what_it_lost(
         assert (tmp_path / "b" / "metadata.cq4t").exists() != is_empty
 
 
+def test_a_source_with_an_older_file_lets_another_node_lead(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        [file] = cluster.path("a").glob("*.cq4")
+        shutil.copyfile(file, tmp_path / "older")
+        index = cluster.append("a", b"acknowledged")
+        with quire.open(cluster.path("a"), create=False) as queue:
+            queue.appender().acknowledged(index, wait="all")
+        for name in "ba":
+            cluster.kill(name)
+        shutil.copyfile(tmp_path / "older", file)
+        cluster.start("a")
+        lost = "messages that this node had are missing here, and it is not promoted: name=a"
+        wait_until(lambda: lost in cluster.errors("a"), limit_s=LIMIT_S)
+        cluster.start("b")
+        assert cluster.wait_for_leader(after=1).name == "b"
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(index, {"a", "b"})
+        assert cluster.payloads("a") == cluster.payloads("b")
+
+
 async def follow_from_the_start(port: int, until_so: Callable[[], bool]) -> None:
     """Be a sink that has nothing, and acknowledges nothing, until something holds."""
     peer = await Peer.connect(port)

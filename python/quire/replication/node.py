@@ -173,6 +173,10 @@ class Node:
         """Find out which queue this is: the one that is here, or the only one in etcd."""
         self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
         here = await result_of(in_thread(self._home.begin))
+        if self._has_lost and here is not None:
+            text = "messages that this node had are missing here, and it is not promoted"
+            hint = "until another is the source; quire promote, with this node ended, does without"
+            _log.warning("%s: name=%s path=%s (%s)", text, self._name, self._home.path, hint)
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
             raise OptionsError(f"{text}: path={self._home.path} queue={here} asked={self._queue}")
