@@ -94,9 +94,12 @@ class SourceSession(Session):
         """What the sink has acknowledged, whether it has started, and whether it has taken over."""
         return self.acknowledged, self._reader is not None, self.taken_over is not None
 
-    def receive(self, data: bytes, now_ns: int) -> None:
+    def receive_some(self, data: bytes, now_ns: int) -> bool:
         """
-        Take bytes that the sink sent.
+        Take bytes that the sink sent, but no more frames than take a moment.
+
+        Returns:
+            Whether there are more, which come with the next call, also without bytes.
 
         Raises:
             ReplicationError: The bytes break the protocol, what the sink says cannot be done, or it
@@ -104,9 +107,10 @@ class SourceSession(Session):
             OldEpochError: The sink has seen a later epoch.
 
         """
-        super().receive(data, now_ns)
+        has_more = super().receive_some(data, now_ns)
         if self.refused is not None:
             raise self.refused
+        return has_more
 
     def _take(self, frame: Frame) -> None:
         match frame:

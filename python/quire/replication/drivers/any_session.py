@@ -42,9 +42,12 @@ class AnySession(Protocol):
         """Return the bytes that are to be sent, once."""
         ...
 
-    def receive(self, data: bytes, now_ns: int, /) -> None:
+    def receive_some(self, data: bytes, now_ns: int, /) -> bool:
         """
-        Take bytes that the peer sent.
+        Take bytes that the peer sent, as many as take a moment: it is to be answered in time.
+
+        Returns:
+            Whether there are more, which come with the next call, also without bytes.
 
         Raises:
             QuireError: What the peer sent cannot be. What is outgoing then is sent before the
