@@ -88,7 +88,7 @@ class ClosedQueue:
         try:
             self._take_back()
             try:
-                self._original.open_groups(self._queue)
+                self._original.open_groups(self._queue, is_undone=True)
             finally:
                 self._writer.promote()
         finally:
