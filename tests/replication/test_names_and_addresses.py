@@ -69,6 +69,15 @@ def test_a_node_where_nobody_reaches_it(address: str, cli: Cli, orders: Path) ->
     assert standing.read(orders) is None
 
 
+@pytest.mark.check
+def test_a_node_with_a_long_lease_and_an_etcd_that_is_silent(orders: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        where = ("--listen", f"127.0.0.1:{free_port()}", "--etcd", url)
+        ran = run("replicate", "node", orders, *where, "--name", "a", "--lease", "3600")
+    assert (ran.code, ran.err) == (1, f"quire: etcd does not answer: url={url}\n")
+
+
 def test_a_node_whose_port_is_in_use(orders: Path) -> None:
     async def work(port: int) -> None:
         node = Node(orders, EtcdClient(EtcdModel()), name="a", port=port)
