@@ -83,7 +83,7 @@ class Session(ABC):
             Whether there are more, which come with the next call, also without bytes.
 
         Raises:
-            ReplicationError: As by :meth:`receive`.
+            ReplicationError: The bytes break the protocol, or what the peer says cannot be done.
 
         """
         self._heard_ns, self._is_busy = now_ns, True
