@@ -170,6 +170,30 @@ def test_groups_that_cannot_be_closed_nor_opened_again(
     assert [text in it.getMessage() for it in caplog.records].count(True) == 1
 
 
+def test_groups_whose_handover_is_undone_have_what_was_in_work_again_and_nothing_else(
+    orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(queue: quire.JournalQueue, given: object) -> None:
+        del given
+        if queue.path == str(orders):
+            raise OSError("no room")
+
+    async def work() -> list[tuple[bytes, bool]]:
+        async with replicated(orders, tmp_path / "copy") as (queue, source):
+            with queue.group("g1").consumer() as consumer:
+                assert consumer.read() is not None  # in work
+                with monkeypatch.context() as patched:
+                    patched.setattr(standing, "write_of", Once(standing.write_of, refuse))
+                    with pytest.raises(OSError, match="no room"):
+                        await source.hand_over("b")
+            with queue.group("g1").consumer() as consumer:
+                return [
+                    (it.data, it.redelivered) for it in (consumer.read(), consumer.read()) if it
+                ]
+
+    assert asyncio.run(work()) == [(b"one", True), (b"two", False)]
+
+
 @pytest.mark.check
 def test_groups_that_a_process_before_left_closed(
     orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -191,6 +215,16 @@ def test_groups_that_a_process_before_left_closed(
 
     asyncio.run(fail())
     asyncio.run(begin())
+
+
+class Once:
+    """A function that another takes the place of for its first call."""
+
+    def __init__(self, real: Callable[..., Any], first: Callable[..., Any]) -> None:
+        self._real, self._next = real, [first]
+
+    def __call__(self, *given: Any) -> Any:  # noqa: ANN401
+        return (self._next.pop() if self._next else self._real)(*given)
 
 
 class Pause:

@@ -17,6 +17,10 @@ from paths import ROOT
 from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
 from quire.replication import Sink, Source
+from quire.replication.original import Original
+from quire.replication.replica import Replica
+from quire.replication.sink_session import SinkSession
+from quire.replication.source_session import SourceSession
 from replicas import LAYOUT
 from replication_reference import (
     SEQUENCE_BITS,
@@ -370,6 +374,33 @@ def test_ranges_of_cycles_hash_as_the_reference_says(tmp_path: Path) -> None:
                 await peer.close()
 
         asyncio.run(work())
+
+
+def test_many_short_batches_are_acknowledged_bit_by_bit(tmp_path: Path) -> None:
+    """Each makes a file at the sink, which is taken for lost where it is silent meanwhile."""
+    clock, count = quire.ManualClock(START_MS), 150
+    options: dict[str, Any] = {"roll_cycle": "MINUTELY", "block_bytes": 1 << 16, "clock": clock}
+    with quire.open(tmp_path / "source", **options) as queue, queue.appender() as appender:
+        for number in range(count):
+            last = appender.write_bytes(b"%d" % number)
+            clock.advance(60_000)
+        replica = Replica(tmp_path / "copy", {})
+        sink = SinkSession(replica, name="b", peer="source", level="stored", now_ns=0)
+        source = SourceSession(Original(queue), "b", 0)
+        for _ in range(2):
+            source.receive(sink.outgoing(), 0)
+            sink.receive(source.outgoing(), 0)
+        while source.pull(0, 0):
+            pass
+        steps, has_more = 0, sink.receive_some(source.outgoing(), 0)
+        while source.acknowledged is None or source.acknowledged.next <= last:
+            steps += 1
+            source.receive(sink.outgoing(), 0)
+            assert source.acknowledged is not None
+            has_more = has_more and sink.receive_some(b"", 0)
+        assert (steps, has_more) == (3, False)
+        source.close()
+        replica.close()
 
 
 def test_the_vectors_of_the_page() -> None:

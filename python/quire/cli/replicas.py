@@ -74,14 +74,16 @@ class Member:
 
     async def follow(self, origin: Address, *, listens: bool = False) -> None:
         """Be a sink, of a source that serves or connects; after a handover, the source."""
+        listen = self._listen
         async with AsyncExitStack() as stack:
             serving: list[Source] = []
 
             async def begin(_epoch: int) -> Address:
                 serving.append(await self._serving(stack))
-                return serving[0].address
+                host, port = serving[0].address
+                return host if listen is None else listen[0], port  # a certificate has the name
 
-            shown = None if self._listen is None else show_address(self._listen)
+            shown = None if listen is None else show_address(listen)
             keeping = Sink(
                 self._path,
                 host=origin[0],

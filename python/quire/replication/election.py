@@ -203,6 +203,24 @@ class Candidate:
         ]
         return self._register.commit(compares, [Put(key, shown_names(names))])
 
+    def withdraw(self) -> bool:
+        """
+        Leave the in-sync set, which another node leads; return whether this one is out of it.
+
+        A node does so that has lost what it had acknowledged.
+        """
+        view = self._look()
+        if self._name not in view.in_sync:
+            return True
+        if view.leader is None or view.leader_entry is None or view.leader.name == self._name:
+            return False
+        key = key_of(self.queue, IN_SYNC)
+        compares = [
+            Compare(key_of(self.queue, LEADER), "CREATE", view.leader_entry.created),
+            Compare(key, "MOD", view.revisions.get(IN_SYNC, 0)),
+        ]
+        return self._register.commit(compares, [Put(key, shown_names(view.in_sync - {self._name}))])
+
     def resign(self, successor: str | None = None) -> None:
         """Stop being the source, for a node or for any; the lease stays."""
         view = self._look()

@@ -72,6 +72,27 @@ class Home:
             self._states, self._made_ns = states, boot_time_ns()
         return self._states is not None
 
+    def lacks_acknowledged(self) -> bool:
+        """
+        Whether messages are missing here that this node may have acknowledged as a sink.
+
+        Raises:
+            AppendLockedError: A sink of another process keeps the copy.
+
+        """
+        if not self._is_queue:
+            return True
+        states = ReplicaStates.open_existing(self.path)
+        known = None if states is None else states.elsewhere
+        if known is None:
+            return False
+        with open_queue(self.path, create=False) as queue:
+            if queue.lock_holder(APPEND_LOCK) is not None:
+                with BatchWriter(queue) as writer:
+                    aside.finish(queue, writer)
+            last = queue.last_index
+        return last is None or last < known
+
     @property
     def may_lead(self) -> bool:
         """Whether every process heeds the lease."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from quire._common import arguments
-from quire.errors import QuireError, ReplicationError
+from quire.errors import QuireError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.replication.own_states import states_of
@@ -16,7 +16,6 @@ from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
-_NAME_BYTES: Final = 200
 _SETTLED_S: Final = 1.0
 """A sink that took longer to catch up has more to catch up with by then."""
 
@@ -77,10 +76,6 @@ class InSyncSet:
     def _slot_of(self, session: SourceSession) -> int:
         """Return the slot of a session, which gets it with its first note."""
         if session.slot is None:
-            size = len(session.name.encode())
-            if size > _NAME_BYTES:
-                text = "a sink's name is too long for the in-sync set"
-                raise ReplicationError(f"{text}: bytes={size} limit={_NAME_BYTES}")
             session.slot = slot = self._states.slot_of(session.name, session.peer)
             before = self._sessions.get(slot)
             if before is not None:

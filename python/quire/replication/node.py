@@ -26,11 +26,12 @@ from quire.errors import (
 from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.home import Home
+from quire.replication.naming import check_name
 from quire.replication.node_source import NodeSource, Office, parsed_address, shown_address
 from quire.replication.register import Leader, Register
 from quire.replication.sink import Sink
-from quire.replication.source import Source
-from quire.replication.tls import Tls, check_allowed
+from quire.replication.tls import Tls, check_allowed, is_any_host
+from quire.replication.unbroken import in_thread, result_of
 
 _log = logging.getLogger("quire")
 _POLL_S: Final = 0.2
@@ -52,6 +53,7 @@ class _Lag:
     joining: dict[str, int] = field(default_factory=dict[str, int])
     asked: set[str] = field(default_factory=set[str])
     away: dict[str, float] = field(default_factory=dict[str, float])
+    ends: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Node:
@@ -108,8 +110,12 @@ class Node:
         refuse_others(fspath(path), "kept by nodes", CHRONICLE)
         if lease_s < _SHORTEST_LEASE_S:
             raise OptionsError(f"a lease is too short: lease_s={lease_s} least={_SHORTEST_LEASE_S}")
-        if not name or not name.isprintable() or "/" in name:
-            raise OptionsError(f"not the name of a node: name={name!r}")
+        check_name(name)
+        if "/" in name:
+            raise OptionsError(f"not the name of a node: {name=}")
+        if is_any_host(host) or not 0 < port < 1 << 16:
+            text = "not the address of a node, where the others reach it"
+            raise OptionsError(f"{text}: address={shown_address(host, port)}")
         self._host, self._port, self._tls, self._insecure = host, port, tls, insecure
         self._name, self._queue, self._drop_after_s = name, queue, drop_after_s
         self._level: Literal["stored", "synced"] = arguments.one_of("stored", "synced")(
@@ -129,6 +135,7 @@ class Node:
         self._standpoint = _NOBODY
         self._reign: int | None = None  # the epoch in which everybody may append here
         self._is_idle = True
+        self._has_lost = False  # what it had acknowledged
         self._trouble = ""
 
     async def run_forever(self) -> None:
@@ -140,6 +147,7 @@ class Node:
         Raises:
             RegisterError: etcd does not answer when the node begins, or another living node has
                 this name.
+            OSError: The node cannot serve at its address, or its disk fails.
             ReplicationError: The queue here cannot be a replica.
 
         """
@@ -150,7 +158,7 @@ class Node:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._elect_forever())
                 group.create_task(self._act_forever())
-        except* QuireError as errors:
+        except* (QuireError, OSError) as errors:
             raise _first(errors) from None
         finally:
             await self._end()
@@ -163,13 +171,18 @@ class Node:
 
     async def _find_queue(self) -> None:
         """Find out which queue this is: the one that is here, or the only one in etcd."""
-        here = await asyncio.to_thread(self._home.begin)
+        self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
+        here = await result_of(in_thread(self._home.begin))
+        if self._has_lost and here is not None:
+            text = "messages that this node had are missing here, and it is not promoted"
+            hint = "until another is the source; quire promote, with this node ended, does without"
+            _log.warning("%s: name=%s path=%s (%s)", text, self._name, self._home.path, hint)
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
             raise OptionsError(f"{text}: path={self._home.path} queue={here} asked={self._queue}")
         found = here or self._queue
         while found is None:
-            queues = await asyncio.to_thread(self._candidate.queues)
+            queues = await result_of(in_thread(self._candidate.queues))
             if len(queues) > 1:
                 text = "etcd has several queues: say which one by its identity"
                 raise OptionsError(f"{text}: path={self._home.path} queues={','.join(queues)}")
@@ -198,7 +211,7 @@ class Node:
         own = self._home.standing
         standpoint = await self._office.ask(
             self._candidate.step,
-            may_lead=self._is_idle and self._home.may_lead,
+            may_lead=self._is_idle and self._home.may_lead and not self._has_lost,
             own_epoch=0 if own is None or own.role == "none" else own.epoch,
             is_first=own is not None and own.role != "sink",
         )
@@ -264,13 +277,13 @@ class Node:
     async def _close_appends(self) -> None:
         view = self._candidate.view
         is_known = view is not None and view.exists
-        await asyncio.to_thread(self._home.close_appends, is_known=is_known)
+        await result_of(in_thread(self._home.close_appends, is_known=is_known))
 
     async def _lead(self, leader: Leader, lease_end_ns: int) -> None:
         view = self._candidate.view
         members = frozenset[str]() if view is None else view.in_sync - {self._name}
         async with AsyncExitStack() as stack:
-            await asyncio.to_thread(self._home.begin_reign, leader.epoch, members)
+            await result_of(in_thread(self._home.begin_reign, leader.epoch, members))
             queue = stack.enter_context(self._home.opened())
             source = NodeSource(
                 self._office,
@@ -283,7 +296,7 @@ class Node:
             )
             await stack.enter_async_context(source)
             self._reign = leader.epoch
-            await asyncio.to_thread(self._home.open_appends, lease_end_ns)
+            await result_of(in_thread(self._home.open_appends, lease_end_ns))
             self._say(f"source epoch={leader.epoch} listening {self._candidate.address}")
             serving = asyncio.create_task(source.run_forever())
             stack.callback(serving.cancel)
@@ -294,12 +307,24 @@ class Node:
                 await asyncio.wait({serving}, timeout=_POLL_S)
             try:
                 serving.result()
-            except (OldEpochError, HandoverError) as error:
+            except OldEpochError as error:  # the source has said why
+                text = "this node gives up its lease, since the queue has a later source"
+                _log.warning("%s: name=%s epoch=%s", text, self._name, error.epoch)
+            except HandoverError as error:
                 _log.error("%s", error)
-        await self._office.ask(self._candidate.resign)
+        await self._resign()
         await asyncio.Event().wait()
 
-    async def _keep_set(self, source: Source, lag: _Lag) -> None:
+    async def _resign(self) -> None:
+        """Let another node be the source; without etcd, that is so at the end of the lease."""
+        while True:
+            try:
+                return await self._office.ask(self._candidate.resign)
+            except RegisterError as error:
+                self._note(str(error))
+            await asyncio.sleep(_POLL_S)
+
+    async def _keep_set(self, source: NodeSource, lag: _Lag) -> None:
         """Have the in-sync set in etcd follow what the sinks have."""
         view = self._candidate.view
         if view is None:
@@ -307,7 +332,8 @@ class Node:
         seen = {it.name: it.acknowledged_index for it in source.sinks if it.name in view.nodes}
         add = self._caught_up(seen, lag, view.in_sync)
         self._home.set_members((view.in_sync - {self._name}) | lag.joining.keys())
-        remove = self._gone(seen, lag, view.in_sync - {self._name})
+        members = view.in_sync - {self._name}
+        remove = self._gone(seen, lag, members) | self._shorter(source.ends, lag, members)
         lag.last = self._home.last_index
         if not add and not remove:
             return
@@ -330,10 +356,10 @@ class Node:
     async def _forget_if_asked(self, lag: _Lag) -> None:
         """Take a node out of the in-sync set, as another process asks for, in etcd first."""
         try:
-            asked = await asyncio.to_thread(self._home.asked_to_forget)
+            asked = await result_of(in_thread(self._home.asked_to_forget))
             if asked is not None:
                 reason = await self._forget(asked["name"], lag)
-                await asyncio.to_thread(self._home.answer_forgotten, asked, reason)
+                await result_of(in_thread(self._home.answer_forgotten, asked, reason))
         except (QuireError, OSError) as error:
             self._note(f"a request to forget a node cannot be answered: {error}")
 
@@ -406,8 +432,32 @@ class Node:
         limit = now - self._drop_after_s
         return frozenset(it for it in members if lag.away.get(it, now) < limit)
 
+    def _shorter(self, ends: dict[str, int], lag: _Lag, members: frozenset[str]) -> frozenset[str]:
+        """Return the members that came back with less than they had acknowledged to this source."""
+        found = set[str]()
+        for name, end in ends.items():
+            known = lag.ends.get(name, 0)
+            if end >= known or name not in members:
+                lag.ends[name] = end
+                continue
+            found.add(name)
+            text = "a node has lost what it had acknowledged, and leaves the in-sync set"
+            self._note(f"{text}: {name=} next_index={end:#x} was={known:#x} path={self._home.path}")
+        return frozenset(found)
+
+    async def _leave_set(self) -> None:
+        """Leave the in-sync set before this node has some of what it had acknowledged, not all."""
+        while self._has_lost:
+            try:
+                self._has_lost = not await self._office.ask(self._candidate.withdraw)
+            except RegisterError as error:
+                self._note(str(error))
+            if self._has_lost:
+                await asyncio.sleep(_POLL_S)
+
     async def _follow(self, leader: Leader) -> None:
         host, port = parsed_address(leader.address)
+        await self._leave_set()
         while True:
             keeping = Sink(
                 self._home.path,
@@ -426,7 +476,7 @@ class Node:
                 async with keeping:
                     await keeping.run_forever()
             except DivergedError as error:
-                await asyncio.to_thread(self._home.put_aside, error)
+                await result_of(in_thread(self._home.put_aside, error))
                 continue
             except (OldEpochError, PeerLostError, PeerSilentError) as error:
                 self._note(str(error))
@@ -436,7 +486,7 @@ class Node:
 
     async def _watch_home(self) -> None:
         """Create the file of the lease before appends are accepted."""
-        while not await asyncio.to_thread(self._home.prepare):  # noqa: ASYNC110 - a file
+        while not await result_of(in_thread(self._home.prepare)):  # noqa: ASYNC110 - a file
             await asyncio.sleep(_POLL_S)
 
     def _say(self, what: str) -> None:
@@ -458,9 +508,9 @@ def _has(acknowledged: int | None, index: int) -> bool:
     return index < 0 or (acknowledged is not None and acknowledged >= index)
 
 
-def _first(errors: BaseExceptionGroup[QuireError]) -> QuireError:
+def _first(errors: BaseExceptionGroup[QuireError | OSError]) -> QuireError | OSError:
     found: BaseException = errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
-    assert isinstance(found, QuireError)  # noqa: S101 - `except*` says so
+    assert isinstance(found, QuireError | OSError)  # noqa: S101 - `except*` says so
     return found

@@ -15,7 +15,7 @@ from quire.replication.source_session import SourceSession
 from quire.replication.standing import Standing
 from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls
-from quire.replication.unbroken import result_of
+from quire.replication.unbroken import in_thread, result_of
 from quire.replication.wire import Place
 
 _POLL_S: Final = 0.05
@@ -51,7 +51,7 @@ class Office:
 
         """
         async with self._asking:
-            return await asyncio.to_thread(question, *given, **named)
+            return await result_of(in_thread(question, *given, **named))
 
     def end_switch(self) -> None:
         """Have the node see what part it has now."""
@@ -87,6 +87,12 @@ class NodeSource(Source):
     ) -> None:
         super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure, compress=compress)
         self._office = office
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """The index after the last message of each sink that follows."""
+        following = [it for it in self._sessions if it.reader is not None]
+        return {it.name: 0 if it.acknowledged is None else it.acknowledged.next for it in following}
 
     def _new_in_sync_set(self) -> InSyncSet:
         """Return a set that sinks join only through etcd: only then may a node be promoted."""

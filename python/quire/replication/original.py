@@ -49,7 +49,7 @@ class Original:
     def __init__(self, queue: JournalQueue) -> None:
         self.queue = queue
         self._digests = CycleDigests(queue)
-        self.has_closed_groups = False
+        self.has_closed_groups = self._are_exact = False
         self.standing = self._own_standing()
 
     def _own_standing(self) -> Standing:
@@ -58,7 +58,7 @@ class Original:
         self.has_closed_groups = has_kept_groups(self.queue)
         return found
 
-    def open_groups(self, queue: JournalQueue) -> None:
+    def open_groups(self, queue: JournalQueue, *, is_undone: bool = False) -> None:
         """
         Reopen the groups for consumers; a handover may have closed them.
 
@@ -66,12 +66,16 @@ class Original:
 
         Args:
             queue: This queue, or another handle of it.
+            is_undone: Whether a handover of this source has closed them, and nobody else has read
+                with them since.
 
         """
         was_tried, self.has_closed_groups = self.has_closed_groups, True
+        if not was_tried:
+            self._are_exact = is_undone
         try:
             with own_folder(queue):
-                free_groups(queue)
+                free_groups(queue, is_exact=self._are_exact)
             self.has_closed_groups = False
         except (QuireError, OSError) as error:
             text = "groups stay closed after a handover that failed, until there is room"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final, NoReturn
 
 from quire.errors import DivergedError, OldEpochError, PeerSilentError, ReplicationError
@@ -15,6 +16,8 @@ HEARTBEAT_NS: Final = 1_000_000_000
 SILENCE_NS: Final = 10 * HEARTBEAT_NS
 TIMEOUT_S: Final = SILENCE_NS / 1e9
 TICK_S: Final = HEARTBEAT_NS / 4e9
+_FRAMES_AT_ONCE: Final = 64
+"""Each may take as long as the making of a file."""
 
 _CODES: Final[Mapping[type[ReplicationError], str]] = {
     OldEpochError: "old-epoch",
@@ -69,15 +72,33 @@ class Session(ABC):
                 fulfilled. The refusal is outgoing, to be sent before the connection is closed.
 
         """
+        while self.receive_some(data, now_ns):
+            data = b""
+
+    def receive_some(self, data: bytes, now_ns: int) -> bool:
+        """
+        Take bytes that the peer sent, but no more frames than take a moment.
+
+        Returns:
+            Whether there are more, which come with the next call, also without bytes.
+
+        Raises:
+            ReplicationError: The bytes break the protocol, or what the peer says cannot be done.
+
+        """
         self._heard_ns, self._is_busy = now_ns, True
         try:
-            for frame in self._frames.feed(data):
-                self._take(frame)
+            with closing(self._frames.feed(data)) as frames:
+                for number, frame in enumerate(frames, 1):
+                    self._take(frame)
+                    if number == _FRAMES_AT_ONCE:
+                        return True
         except ReplicationError as error:
             self._out.append(refusal_of(error))
             raise
         finally:
             self._is_busy = False
+        return False
 
     @abstractmethod
     def _take(self, frame: Frame) -> None:

@@ -11,12 +11,13 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from quire._common import arguments
-from quire.errors import DivergedError, ReplicationError
+from quire.errors import DivergedError, QuireError, ReplicationError
 from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication import layout, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.own_thread import threads_for
+from quire.replication.naming import check_name, default_name
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed
@@ -119,11 +120,14 @@ class Sink(AnySink[SinkSession]):
             listens=listens,
             threads=threads_for(context, is_busy=arguments.flag("busy", busy)),
         )
-        self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
+        if name is not None:
+            check_name(name)
+        self._name = name or default_name(socket.gethostname(), os.fspath(path))
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)
         self._repairs = repair
         self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
+        self._unserved: QuireError | OSError | None = None
         self._takes_over = takes_over
         self._replica = Replica(path, options, refills=refills)
         self._stored: Place | None = None
@@ -193,10 +197,29 @@ class Sink(AnySink[SinkSession]):
         await result_of(in_thread(self._replica.promote, epoch))
         self._promoted_epoch = epoch
         _log.info("promoted by a handover: path=%s epoch=%d", self._replica.path, epoch)
-        serve, address = self._on_promoted, None
-        if serve is not None:
-            address = await serve(epoch)
-        session.take_over(address)
+        session.take_over(await self._served(epoch))
+
+    async def _served(self, epoch: int) -> tuple[str, int] | None:
+        """Begin to serve, and return where; what prevents it is raised once the source knows."""
+        try:
+            return None if self._on_promoted is None else await self._on_promoted(epoch)
+        except (QuireError, OSError) as error:
+            self._unserved = error
+            return None
+
+    async def run_forever(self) -> None:
+        """
+        Replicate until the task is cancelled, or raise what ends the replication.
+
+        It returns once the source has handed over to this sink: the copy is a source's queue then.
+        What *on_promoted* raised is raised after that.
+
+            async with Sink("copy", host="127.0.0.1", port=7001) as sink:
+                await sink.run_forever()
+        """
+        await super().run_forever()
+        if self._unserved is not None:
+            raise self._unserved
 
     def _is_to_act(self, session: SinkSession) -> bool:
         return session.awaits_action or self._replica.has_positions_waiting

@@ -10,6 +10,7 @@ from quire._native import StreamCompressor
 from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
+from quire.replication.naming import is_name
 from quire.replication.original import Original, Reader
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import Positions, SentPositions
@@ -18,7 +19,7 @@ from quire.replication.wire import Frame, Kind, Place
 from quire.sealed.needed_files import ChangedFiles
 
 _WINDOW_BYTES: Final = 16 << 20
-_NAME_LIMIT: Final = 200
+_ADDRESS_LIMIT: Final = 200
 _EXPECTED: Final = frozenset(
     {
         Kind.GREETING,
@@ -93,9 +94,12 @@ class SourceSession(Session):
         """What the sink has acknowledged, whether it has started, and whether it has taken over."""
         return self.acknowledged, self._reader is not None, self.taken_over is not None
 
-    def receive(self, data: bytes, now_ns: int) -> None:
+    def receive_some(self, data: bytes, now_ns: int) -> bool:
         """
-        Take bytes that the sink sent.
+        Take bytes that the sink sent, but no more frames than take a moment.
+
+        Returns:
+            Whether there are more, which come with the next call, also without bytes.
 
         Raises:
             ReplicationError: The bytes break the protocol, what the sink says cannot be done, or it
@@ -103,9 +107,10 @@ class SourceSession(Session):
             OldEpochError: The sink has seen a later epoch.
 
         """
-        super().receive(data, now_ns)
+        has_more = super().receive_some(data, now_ns)
         if self.refused is not None:
             raise self.refused
+        return has_more
 
     def _take(self, frame: Frame) -> None:
         match frame:
@@ -136,10 +141,14 @@ class SourceSession(Session):
         self._check_version(facts)
         self._original.check_sink(self.features, self.peer)
         name = facts.get("name")
-        if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not name.isprintable():
+        if not isinstance(name, str) or not is_name(name):
             raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
         address: object = facts.get("address", "")
-        if not isinstance(address, str) or len(address) > _NAME_LIMIT or not address.isprintable():
+        if (
+            not isinstance(address, str)
+            or len(address) > _ADDRESS_LIMIT
+            or not address.isprintable()
+        ):
             text = "a sink has no valid address"
             raise ReplicationError(f"{text}: address={address!r} peer={self.peer}")
         self.name, self.address, self._is_greeted = name, address, True

@@ -21,6 +21,7 @@ from quire.replication.own_folder import open_again, own_folder
 from quire.replication.positions import take_groups
 from quire.replication.source_session import SourceSession
 from quire.replication.standing import Standing
+from quire.replication.tls import is_any_host
 from quire.replication.unbroken import in_thread, result_of, until_end
 from quire.replication.wire import Place
 
@@ -89,7 +90,7 @@ class ClosedQueue:
         try:
             self._take_back()
             try:
-                self._original.open_groups(self._queue)
+                self._original.open_groups(self._queue, is_undone=True)
             finally:
                 self._writer.promote()
         finally:
@@ -268,7 +269,7 @@ class Succession:
             if not self._is_served() or time.monotonic() >= ends:
                 raise self._unconfirmed("the sink did not say that it was promoted", epoch)
             await self._next_change()
-        return Successor(self._session.name, epoch, found.address)
+        return Successor(self._session.name, epoch, _reached(found.address, self._session.peer))
 
 
 async def send_positions(original: Original, session: SourceSession) -> None:
@@ -283,6 +284,13 @@ def _has_all(session: SourceSession, end: Place | None) -> bool:
     if found is None or end is None:
         return session.reader is not None and found is end
     return found[:2] == end[:2]
+
+
+def _reached(address: tuple[str, int] | None, peer: str) -> tuple[str, int] | None:
+    """Return where a sink serves, as its source reaches it: one may listen at all addresses."""
+    if address is None or not is_any_host(address[0]):
+        return address
+    return peer.rpartition(":")[0].strip("[]"), address[1]
 
 
 def _raise_instead(failure: HandoverError, error: BaseException) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, cast
@@ -402,9 +402,9 @@ class FrameReader:
         self._expected = expected
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Generator[Frame]:
         """
-        Yield the frames that are complete with these bytes. Take all of them.
+        Yield the frames that are complete with these bytes. Those not taken come next time.
 
         Raises:
             ReplicationError: The bytes break the protocol; frames before the error have been

@@ -43,6 +43,9 @@ def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+_ETCD_S = 3.0
+"""How long etcd may take to answer, whatever the lease: a signal waits for it, too."""
+
 _ONCE_THE_SOURCE = "once it is the source, "
 _busy_option = click.option(
     "--busy",
@@ -389,7 +392,7 @@ def node(  # noqa: PLR0913 - its options
         sys.stdout.flush()
 
     async def work() -> None:
-        register = Etcd(etcd, timeout_s=lease / 4, tls=tls)
+        register = Etcd(etcd, timeout_s=min(lease / 4, _ETCD_S), tls=tls)
         member = Node(
             path,
             register,

@@ -42,9 +42,12 @@ class AnySession(Protocol):
         """Return the bytes to send; each byte is returned once."""
         ...
 
-    def receive(self, data: bytes, now_ns: int, /) -> None:
+    def receive_some(self, data: bytes, now_ns: int, /) -> bool:
         """
-        Take bytes that the peer sent.
+        Take bytes that the peer sent, as many as take a moment: it is to be answered in time.
+
+        Returns:
+            Whether there are more, which come with the next call, also without bytes.
 
         Raises:
             QuireError: The bytes of the peer break the protocol. Outgoing bytes are sent before the

@@ -139,11 +139,11 @@ class OwnThread:
     def _drive(
         self, lent: socket.socket, first: bytes, idling: Idling, loop: asyncio.AbstractEventLoop
     ) -> None:
-        session, data, is_dense = self._session, first, False
+        session, data, is_dense, has_more = self._session, first, False, True
         while True:
             now_ns = time.monotonic_ns()
-            if data:
-                session.receive(data, now_ns)
+            if data or has_more:
+                has_more = session.receive_some(data, now_ns)
             if session.progress != self._progress:
                 self._progress, self._has_news = session.progress, True
                 self._is_asked |= self._note()
@@ -157,7 +157,7 @@ class OwnThread:
                 self._each_tick()
             size = self._send(lent, now_ns)
             self._report(loop, now_ns)
-            if not (data or has_worked):
+            if not (data or has_worked or has_more):
                 until_ns = min(self._ticks_ns, self._news_ns) if self._has_news else self._ticks_ns
                 left_s = max(0, until_ns - now_ns) / 1e9
                 idling.wait(lent, left_s, has_more=bool(self._left), is_asked=self._is_asked)
@@ -167,7 +167,7 @@ class OwnThread:
                 is_dense = False
             else:
                 is_dense = has_worked or is_dense
-            data = self._read(lent)
+            data = b"" if has_more else self._read(lent)
 
     def _report(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> None:
         """Have the event loop know that the session went on: it costs both of them time."""

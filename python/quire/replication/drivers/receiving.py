@@ -75,13 +75,15 @@ class Receiving:
     async def _converse(self) -> None:
         session, connection = self._session, self._connection
         tick_s, was_started = session.tick_s, False
-        looked_s = time.monotonic()
+        looked_s, has_more = time.monotonic(), False
         while not session.has_ended:
             await self._answer()
-            data = await connection.read(tick_s)
+            if has_more:
+                await asyncio.sleep(0)
+            data = b"" if has_more else await connection.read(tick_s)
             now_ns = time.monotonic_ns()
-            if data:
-                await self._receive(data, now_ns)
+            if data or has_more:
+                has_more = await self._receive(data, now_ns)
                 if session.is_started and not was_started:
                     was_started = True
                     _log.info("replicating: path=%s peer=%s", self._path, connection.peer)
@@ -130,12 +132,12 @@ class Receiving:
         )
         await thread.run()
 
-    async def _receive(self, data: bytes, now_ns: int) -> None:
+    async def _receive(self, data: bytes, now_ns: int) -> bool:
+        """Take bytes; whether there are more, which come with the next call."""
         session = self._session
         if not session.takes_long:
-            session.receive(data, now_ns)
-            return
-        taking = asyncio.ensure_future(asyncio.to_thread(session.receive, data, now_ns))
+            return session.receive_some(data, now_ns)
+        taking = asyncio.ensure_future(asyncio.to_thread(session.receive_some, data, now_ns))
         try:
             while not taking.done():
                 await asyncio.wait({taking}, timeout=session.tick_s)
@@ -144,7 +146,7 @@ class Receiving:
                     await self._connection.send(session.outgoing(), session.timeout_s)
         finally:
             await asyncio.wait({taking})  # it has the copy open
-        taking.result()
+        return taking.result()
 
     async def _answer(self) -> None:
         session = self._session

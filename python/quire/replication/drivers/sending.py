@@ -127,14 +127,17 @@ class Sending:
         await _cancelled(reading)
 
     async def _read_all(self) -> None:
-        session, connection = self._session, self._connection
+        session, connection, has_more = self._session, self._connection, False
         while True:
-            data = await connection.read()
+            if has_more:
+                await asyncio.sleep(0)
+            data = b"" if has_more else await connection.read()
             before, sleeper = session.progress, session.sleeper
             if session.takes_long:
-                await asyncio.to_thread(session.receive, data, time.monotonic_ns())
+                now_ns = time.monotonic_ns()
+                has_more = await asyncio.to_thread(session.receive_some, data, now_ns)
             else:
-                session.receive(data, time.monotonic_ns())
+                has_more = session.receive_some(data, time.monotonic_ns())
             if session.name:
                 connection.note_known()
             # A sink that asks for much and takes nothing is not answered from an endless store.

@@ -101,6 +101,11 @@ class SinkSession:
         self._out.clear()
         return out
 
+    def receive_some(self, data: bytes, now_ns: int) -> bool:
+        """Take bytes as :meth:`receive`, all of them."""
+        self.receive(data, now_ns)
+        return False
+
     def receive(self, data: bytes, now_ns: int) -> None:
         """
         Take bytes that the source sent.

@@ -1,0 +1,38 @@
+"""What sinks and nodes are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quire.errors import OptionsError
+
+LIMIT: Final = 200
+"""How many bytes a name has at most."""
+
+
+def is_name(name: str) -> bool:
+    """Whether a source keeps what a sink of this name has."""
+    return name.isprintable() and 0 < len(name.encode()) <= LIMIT
+
+
+def check_name(name: str) -> None:
+    """
+    Check the name of a sink or a node.
+
+    Raises:
+        OptionsError: The name is empty or too long, or cannot be printed.
+
+    """
+    if not is_name(name):
+        text = f"a name has 1 to {LIMIT} bytes of UTF-8 that can be printed"
+        raise OptionsError(f"{text}: {name=}")
+
+
+def default_name(host: str, path: str) -> str:
+    """Return the name of a sink without one: where its copy is."""
+    parts = (it if it.isprintable() else _escaped(it) for it in f"{host}:{path}")
+    return "".join(parts).encode()[-LIMIT:].decode(errors="ignore")
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
