@@ -136,6 +136,26 @@ def test_entries_of_dead_producers_are_gaps_in_the_map(tmp_path: Path) -> None:
         quire.converting.IndexMap(dest)[3 * 16]
 
 
+@pytest.mark.parametrize("salvages", [False, True])
+def test_blocks_are_as_large_as_messages_need(tmp_path: Path, salvages: bool) -> None:  # noqa: FBT001
+    source, dest, clock = tmp_path / "source", tmp_path / "dest", quire.ManualClock(0)
+    long = b"x" * (17 << 20)  # more than the default block holds
+    with (
+        quire.open(source, block_bytes=128 << 20, clock=clock, roll_cycle="FAST_DAILY") as queue,
+        queue.appender() as appender,
+    ):
+        for message in (b"before", long, b"after", long + b"!"):
+            appender.write_bytes(message)
+            clock.advance(40_000_000)
+    expected = messages(source)
+    if salvages:
+        quire.salvage(source, dest)
+    else:
+        quire.convert(source, dest, into="chronicle")
+    assert messages(dest) == expected
+    assert quire.verify(dest).findings == ()
+
+
 def test_messages_that_a_format_cannot_hold_stop_it_or_are_skipped(tmp_path: Path) -> None:
     source, dest = tmp_path / "source", tmp_path / "dest"
     expected = fill(source, "vanilla", [[b"one", b"", b"x" * 70_000, b"two"], [b""]])

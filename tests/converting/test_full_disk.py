@@ -42,3 +42,18 @@ def test_a_conversion_onto_a_full_disk_is_resumed(into: Into, tmp_path: Path) ->
         return raised.value.errno or 0
 
     assert small_disk.on_small_disk(tmp_path / "disk", DISK, work) == errno.ENOSPC
+
+
+@pytest.mark.parametrize("into", INTO)
+def test_a_disk_without_any_room_is_named(into: Into, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    fill(source, "quick-queue", [[b"one"]])
+
+    def work(disk: Path) -> int:
+        (disk / "dest").mkdir()
+        small_disk.fill(disk, 0)
+        with pytest.raises(OSError, match=r"No space left.*make room.*/dest") as raised:
+            quire.convert(source, disk / "dest", into=into, block_bytes=BLOCKS[into])
+        return raised.value.errno or 0
+
+    assert small_disk.on_small_disk(tmp_path / "disk", DISK, work) == errno.ENOSPC

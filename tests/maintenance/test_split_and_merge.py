@@ -100,6 +100,21 @@ def test_a_run_that_failed_leaves_no_destination_and_can_be_repeated(
     assert sorted(it.name for it in tmp_path.iterdir()) == ["parts", "queue"]
 
 
+def test_blocks_are_as_large_as_messages_need(tmp_path: Path) -> None:
+    long = b"x" * (17 << 20)  # more than the default block holds
+    with (
+        quire.open(tmp_path / "long", block_bytes=128 << 20) as queue,
+        queue.appender() as appender,
+    ):
+        for message in (b"before", long, b"after"):
+            appender.write_bytes(message)
+    counts = quire.maintenance.split_queue(tmp_path / "long", tmp_path / "parts", lambda _: "all")
+    assert counts == {"all": 3}
+    part = tmp_path / "parts" / "all"
+    assert quire.maintenance.merge_queues([part], tmp_path / "whole", lambda _: 0) == 3
+    assert payloads(part) == payloads(tmp_path / "whole") == [b"before", long, b"after"]
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_link_to_the_destination_stays(orders: Path, tmp_path: Path, is_there: bool) -> None:  # noqa: FBT001
     target, link = tmp_path / "disk" / "target", tmp_path / "link"

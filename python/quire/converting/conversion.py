@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from quire._common import arguments
-from quire._common.durable import PRIVATE, SafeFolder, locked_directory
+from quire._common.durable import PRIVATE, SafeFolder, locked_directory, named_error
 from quire._common.optional_arrow import need_arrow
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings
@@ -94,7 +94,8 @@ def convert(  # noqa: PLR0913 - by keywords
         into: Its format. ``parquet`` has the columns ``_index`` and ``payload``.
         roll_cycle: The roll cycle of the result; None: one as long as the source's, or else a day.
         block_bytes: As ``block_bytes`` of a Chronicle Queue, which holds messages up to a quarter
-            of it; ``data_block_bytes`` of a Vanilla Chronicle, ``page_bytes`` of a Quick-Queue.
+            of it, and is as large as its messages need by default; ``data_block_bytes`` of a
+            Vanilla Chronicle, ``page_bytes`` of a Quick-Queue.
         skip: Leave out messages that the format cannot hold: too long ones, and empty ones except
             in a Vanilla Chronicle and Parquet. Otherwise the first of them is an error.
         on_damage: ``skip`` goes on after messages of a Chronicle Queue that cannot be read, and
@@ -335,6 +336,10 @@ def _locked(path: Path) -> Generator[None]:
         raise ConvertError(
             f"another process converts into this directory, or runs a service there: path={path}"
         ) from None
+    except OSError as error:
+        if error.filename or error.errno is None:
+            raise
+        raise named_error(error, path) from error
 
 
 def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:

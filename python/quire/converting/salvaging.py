@@ -61,7 +61,6 @@ def salvage(
             queue,
             dest,
             into="chronicle",
-            block_bytes=queue.block_bytes,
             on_damage="skip",
             progress=progress,
         )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from quire._native import ManualClock, RollCycle
 from quire.converting.mapping import Settings
 from quire.converting.message_runs import Source
 from quire.formats.adapters import adapter_named
 from quire.formats.columns import Columns
+from quire.formats.journal import JOURNAL
 from quire.formats.protocols import AnyTailer
 from quire.handles.base import Queue
 from quire.opening.opener import open_as
 from quire.ranges.range import read_chunk
 
+if TYPE_CHECKING:
+    from quire.handles.journal.queue import JournalQueue
+
 PARQUET: Final = "parquet"
 _DAY_MS: Final = 86_400_000
 _BLOCK_BYTES: Final = 64 * 2**20
+_LARGEST_BLOCK: Final = 2**32  # which holds the longest message of the format
 
 
 class Target(Protocol):
@@ -72,13 +78,15 @@ class QueueTarget:
         """Open the queue, or create it."""
         self._clock = ManualClock(settings.time_ms)
         self._adapter = adapter_named(settings.into)
-        options = self._options(settings, source)
-        self._queue: Queue = open_as(settings.into, path, **options)
+        self._path = path
+        self._opened_with = self._options(settings, source)
+        self._queue: Queue = open_as(settings.into, path, **self._opened_with)
         self._appender: Any = None
         self._tailer: AnyTailer | None = None
         self.shortest = self._adapter.shortest
         block_bytes: int = getattr(self._queue, "block_bytes", settings.block_bytes or _BLOCK_BYTES)
-        self.longest = self._adapter.longest(block_bytes)
+        self._grows = settings.block_bytes is None and self._adapter is JOURNAL
+        self.longest = self._adapter.longest(_LARGEST_BLOCK if self._grows else block_bytes)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
         options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
@@ -108,9 +116,24 @@ class QueueTarget:
     def append(self, chunk: Columns, time_ms: int) -> None:
         """Append messages, to the cycle of a time."""
         self._clock.now_ms = time_ms
+        if self._grows:
+            self._make_room(chunk)
         if self._appender is None:
             self._appender = self._queue.appender()
         self._adapter.write(self._appender, chunk)
+
+    def _make_room(self, chunk: Columns) -> None:
+        """Open the queue with larger blocks if its own do not hold a message."""
+        block_bytes = cast("JournalQueue", self._queue).block_bytes
+        if len(chunk.data) <= self._adapter.longest(block_bytes):
+            return
+        longest = max(past - first for first, past in pairwise(chunk.offsets))
+        needed = JOURNAL.block_for(longest, block_bytes)
+        if needed > block_bytes:
+            self._queue.close()
+            self._opened_with["block_bytes"] = needed
+            self._queue = open_as(self._adapter.name, self._path, **self._opened_with)
+            self._appender = self._tailer = None
 
     def finish(self) -> None:
         """Do nothing: messages are read as soon as they are written."""

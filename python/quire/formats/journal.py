@@ -179,6 +179,12 @@ class JournalAdapter(Adapter[Queue]):
         """Return the length of the longest message: a quarter of a block."""
         return min(max(block_bytes // 4, _SHORTEST_OVERLAP), _LONGEST)
 
+    def block_for(self, length: int, block_bytes: int) -> int:
+        """Return a block that holds a message of this length: a given one, or a larger one."""
+        while self.longest(block_bytes) < min(length, _LONGEST):
+            block_bytes *= 2
+        return block_bytes
+
     def options_like(self, queue: Queue) -> dict[str, Any]:
         """Return the roll cycle and when it starts, the wire type and the source id."""
         return {

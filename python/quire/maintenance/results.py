@@ -11,8 +11,9 @@ from typing import Any, Self
 
 from quire._common.durable import Access, SafeFolder, locked_directory, named_error, sync
 from quire._native import ManualClock
-from quire.errors import LockHeldError
+from quire.errors import LockHeldError, MessageTooLargeError
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
+from quire.formats.journal import JOURNAL
 from quire.formats.protocols import AnyQueue
 from quire.opening.opener import open as open_queue
 
@@ -65,7 +66,7 @@ def _publish(path: Path, dest: Path) -> None:
     Rename a complete result into place.
 
     Raises:
-        OSError: Something is in the way, such as what came there meanwhile, or a bind mount.
+        OSError: The destination got files meanwhile, or is a bind mount.
 
     """
     try:
@@ -112,14 +113,28 @@ class Result:
                 options["epoch_ms"] = journal.epoch_ms
         if roll_cycle is not None:
             options["roll_cycle"] = roll_cycle
-        self._queue = open_queue(path, format="chronicle", clock=self._clock, **options)
-        self._appender = self._queue.appender()
+        self._path = path
+        self._options = options
+        self._open()
         self.messages = 0
+
+    def _open(self) -> None:
+        self._queue = open_queue(self._path, format="chronicle", clock=self._clock, **self._options)
+        self._appender = self._queue.appender()
 
     def append(self, payload: bytes, time_ms: int) -> None:
         """Append a message to the cycle of a time, or to the newest one if that is later."""
         self._clock.now_ms = time_ms
-        self._appender.write_bytes(payload)
+        try:
+            self._appender.write_bytes(payload)
+        except MessageTooLargeError:
+            held = self._queue.block_bytes
+            self._options["block_bytes"] = JOURNAL.block_for(len(payload), held)
+            if self._options["block_bytes"] == held:
+                raise
+            self._queue.close()
+            self._open()
+            self._appender.write_bytes(payload)
         self.messages += 1
 
     def __enter__(self) -> Self:

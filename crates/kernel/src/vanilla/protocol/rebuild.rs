@@ -301,7 +301,7 @@ impl Plan {
     }
 }
 
-/// An index file, or else a data file: whoever may use that may use the new index files.
+/// An index file, or else a data file: the new index files are for the same users.
 fn like(directory: &Path, found: &[(FileName, u64)]) -> Result<Metadata> {
     let index = found.iter().find(|(name, _)| data_file(*name).is_none());
     let path = index
