@@ -79,6 +79,13 @@ def test_a_key_is_a_file_of_each_machine(spark: SparkSession, tmp_path: Path) ->
             (PySparkException, EncryptionError), match=r"encrypted|none of the keys"
         ):
             load(spark, path, SCHEMA, **options).collect()
+    with (  # the tasks have no key of this process
+        quire.KeyRing({"default": KEY}, current="default").as_default(),
+        pytest.raises(
+            (PySparkException, EncryptionError), match=r"by the option keyFile or keyVariable;"
+        ),
+    ):
+        quire.spark.scan(spark, path, schema=SCHEMA).collect()
 
 
 def test_no_plan_and_no_setting_has_the_key(spark: SparkSession, tmp_path: Path) -> None:

@@ -150,6 +150,16 @@ def test_a_killed_write_is_finished_once(path: Path, target: Target, chunks: int
     assert found(path) == EXPECTED
 
 
+def test_a_write_is_finished_by_the_default_key(path: Path, target: Target) -> None:
+    killed(target, stage(target), 1)
+    other, ring = (quire.KeyRing({"default": it}, current="default") for it in (OTHER, KEY))
+    with other.as_default(), pytest.raises(EncryptionError, match="none of the keys"):
+        finish(str(path))
+    with ring.as_default():
+        assert (finish(str(path)), finish(str(path))) == (1, 0)
+    assert found(path) == EXPECTED
+
+
 def test_a_write_is_finished_behind_what_others_appended_plain(path: Path, target: Target) -> None:
     killed(target, stage(target), 1)
     with open_any(path, key=KEY):

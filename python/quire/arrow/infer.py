@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _RANGES: Final = 10
 _NUMBERS: Final = {"whole": "int"}
 """Integers of more than 32 bits may be written as a float, and are known by their size."""
-_WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
+_WITHOUT_TEXT: Final = {"bytes", "struct", "keyed", "list"}
 
 
 def infer(
@@ -56,7 +56,7 @@ def infer(
             f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
         )
     sorts, fields, _ = found = seen.found() if seen.found()[0] else values.found()
-    if sorts == ["struct"]:
+    if _is_mapping(sorts):
         columns = [_field(name, inner, as_text=as_text) for name, inner in fields]
         return RowContent(pa.schema(columns))
     return RowContent(pa.schema([_field(VALUE, found, as_text=as_text)]), is_value=True)
@@ -79,9 +79,14 @@ def _look_one_by_one(mappings: Seen, values: Seen, tailer: AnyTailer, count: int
         alone = Seen()
         with suppress(WireError):
             alone.look_at(payload)
-            (mappings if alone.found()[0] == ["struct"] else values).look_at(payload)
+            (mappings if _is_mapping(alone.found()[0]) else values).look_at(payload)
             decoded += 1
     return decoded
+
+
+def _is_mapping(sorts: list[str]) -> bool:
+    """Whether messages are mappings; of those, keys that are no names are no columns."""
+    return "struct" in sorts and {*sorts} <= {"struct", "keyed"}
 
 
 def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:
@@ -108,6 +113,8 @@ def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Fiel
     sorts, fields, item = seen
     sorts = [*dict.fromkeys(_NUMBERS.get(sort, sort) for sort in sorts)]
     known = set(sorts) - {"empty"}
+    if "keyed" in known:
+        known.discard("struct")
     if known == {"int", "float"}:
         known = {"float"}
     if not known:
@@ -121,6 +128,10 @@ def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Fiel
             )
         return pa.field(name, pa.string())
     (sort,) = known
+    if sort == "keyed":
+        inside = [*fields, *(() if item is None else [("value", item)])]
+        values = [_field(*it, as_text=as_text, path=path) for it in inside]
+        return pa.field(name, _map_of(values, path, as_text=as_text))
     if sort == "struct":
         inside = [_field(inner, of, as_text=as_text, path=path) for inner, of in fields]
         return pa.field(name, pa.struct(inside))
@@ -129,3 +140,17 @@ def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Fiel
     if "empty" in sorts:
         raise ValueError(f"values of different types: field={path} types={', '.join(sorts)}")
     return pa.field(name, BY_VALUE[sort])
+
+
+def _map_of(values: list[pa.Field[Any]], path: str, *, as_text: bool) -> Any:  # noqa: ANN401 - a type
+    """Return a map with keys as text, whose values have one type, or are text."""
+    kinds: list[Any] = [*dict.fromkeys(it.type for it in values)]
+    map_of: Any = pa.map_
+    if len(kinds) == 1:
+        return map_of(pa.string(), kinds[0])
+    if not as_text or any(pa.types.is_nested(it) or pa.types.is_binary(it) for it in kinds):
+        raise ValueError(
+            f"values of different types: field={path} types={', '.join(map(str, kinds))}"
+            " (name the columns wanted in a Schema)"
+        )
+    return map_of(pa.string(), pa.string())

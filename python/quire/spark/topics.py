@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
-from quire.errors import CorruptError, NotAQueueError, QuireError
+from quire.errors import CorruptError, EncryptionError, NotAQueueError, QuireError
 from quire.formats.detection import Format
 from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
@@ -152,14 +152,22 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
     """
     if is_remote(path):
         return _open_served(path, options)
-    return quire.open(
-        path,
-        format=cast("Any", options.queue_format),
-        read_only=True,
-        create=False,
-        wire_type=options.wire_type,
-        **options.key.opening(path),
-    )
+    try:
+        return quire.open(
+            path,
+            format=cast("Any", options.queue_format),
+            read_only=True,
+            create=False,
+            wire_type=options.wire_type,
+            **options.key.opening(path),
+        )
+    except EncryptionError:
+        if options.key.is_known:
+            raise
+        raise EncryptionError(
+            f"the queue is encrypted: path={path} (each process of Spark takes the key by the"
+            " option keyFile or keyVariable; KeyRing.as_default() is for this process alone)"
+        ) from None
 
 
 def _open_served(address: str, options: Opening) -> quire.Queue:

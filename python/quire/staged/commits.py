@@ -51,7 +51,7 @@ from quire.opening.opener import open as open_queue
 from quire.opening.options import WaitOptions
 from quire.opening.wire_types import stored_wire_type
 from quire.sealed.key_file import cipher_of, is_encrypted
-from quire.sealed.key_ring import KeyRing, ring_of
+from quire.sealed.key_ring import KeyRing, default_ring, ring_of
 from quire.sealed.key_source import KeySource
 from quire.staged.records import last_done, record, sweep
 from quire.staged.sink_manifest import Manifest, is_begun, unfinished
@@ -263,7 +263,8 @@ def finish(
     Args:
         path: The queue.
         staging_location: The ``stagingLocation`` of those writes, if they had one.
-        key: The key of an encrypted queue, 32 bytes or a key ring.
+        key: The key of an encrypted queue, 32 bytes or a key ring; None: that of
+            :meth:`KeyRing.as_default`.
 
     Returns:
         How many there were.
@@ -280,8 +281,8 @@ def finish(
     """
     place = arguments.path("path", path)
     location = arguments.optional(arguments.path)("staging_location", staging_location)
-    ring = None if key is None else ring_of(key)
-    return _finish(place, location, _NO_KEY if ring is None else ring)
+    given = default_ring() if key is None and is_encrypted(place) else key
+    return _finish(place, location, _NO_KEY if given is None else ring_of(given))
 
 
 def _finish(path: str, location: str | None, key: KeyRing | KeySource) -> int:

@@ -31,11 +31,13 @@ pub enum Sort {
     /// An empty list or map: the encoding is the same.
     Empty,
     Struct,
+    /// A map of which a key is no name, as Java's maps by numbers.
+    Keyed,
     List,
 }
 
 impl Sort {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Bool,
         Self::Int,
         Self::Whole,
@@ -49,6 +51,7 @@ impl Sort {
         Self::Uuid,
         Self::Empty,
         Self::Struct,
+        Self::Keyed,
         Self::List,
     ];
 
@@ -68,6 +71,7 @@ impl Sort {
             Self::Uuid => "uuid",
             Self::Empty => "empty",
             Self::Struct => "struct",
+            Self::Keyed => "keyed",
             Self::List => "list",
         }
     }
@@ -94,7 +98,7 @@ impl Seen {
         &self.fields
     }
 
-    /// What was found in lists.
+    /// What was found in lists, and under keys that are no names.
     #[must_use]
     pub fn item(&self) -> Option<&Self> {
         self.item.as_deref()
@@ -128,7 +132,8 @@ impl Seen {
                 Name::Number(number) => number.to_string(),
                 Name::Object => {
                     cursor.skip()?;
-                    cursor.skip()?;
+                    self.add(Sort::Keyed);
+                    self.item.get_or_insert_default().look_at_value(cursor, depth)?;
                     continue;
                 }
             };

@@ -196,6 +196,8 @@ class ColumnPrinter:
             return value.isoformat()
         if isinstance(value, bytes):
             return value.hex()
+        if isinstance(value, list) and isinstance(next(iter(value), None), tuple):
+            value = dict(cast("list[tuple[str, Any]]", value))  # a map, as pyarrow has it
         if isinstance(value, Mapping):
             items = cast("Mapping[str, Any]", value).items()
             return {name: self._as_shown(it) for name, it in items}
