@@ -12,11 +12,13 @@ import pytest
 
 import quire
 import small_disk
+from cli_runs import Cli
 from pause_points import Party
-from queues import DAY_MS, START_MS
+from queues import DAY_MS, START_MS, snapshot
 from quire._common.durable import SafeFolder
 from quire.archive import archive
 from quire.maintenance import copy_run
+from quire.opening.discovery import topics_of
 
 Content = list[tuple[int, bytes]]
 DAYS = 4
@@ -226,6 +228,24 @@ def test_what_leaves_groups_out_names_them(
     quire.convert(orders, tmp_path / "converted", into="quick-queue")
     assert "the conversion has no consumer groups" in caplog.text
     assert "billing" in caplog.text
+
+
+def test_an_unfinished_copy_is_no_queue_of_its_directory(
+    orders: Path, tmp_path: Path, cli: Cli
+) -> None:
+    with pytest.raises(Stopped):
+        quire.copy_queue(orders, tmp_path / "copy", progress=stop_at(2))
+    half = tmp_path / ".copy.copying"
+    before = snapshot(half)
+    assert [*topics_of(tmp_path)] == [orders.name]
+    assert quire.verify(tmp_path).messages == DAYS * PER_DAY
+    quire.repair(tmp_path, dry_run=False)
+    assert snapshot(half) == before
+    assert [*archive(tmp_path, tmp_path / "archive").archived] == [orders.name]
+    assert ".copying" not in cli.ok("stat", tmp_path).out
+    assert quire.copy_queue(orders, tmp_path / "copy").messages == DAYS * PER_DAY
+    assert [*topics_of(tmp_path)] == ["copy", orders.name]
+    assert not archive(tmp_path, tmp_path / "archive").lost
 
 
 def test_two_copies_to_one_place_at_a_time_are_refused(orders: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 import quire
 import small_disk
 from cli_runs import Cli, run
+from older_queues import fill
 from queues import DAY_MS, START_MS, snapshot
 from quire.maintenance import splitting
+
+DAYS = [[b"%d.%d" % (day, number) for number in range(10)] for day in range(3)]
 
 
 def payloads(path: Path) -> list[bytes]:
@@ -337,4 +341,20 @@ def test_cycles_that_are_removed_meanwhile_are_named(
         second.unlink()
 
     assert run_beside(orders, tmp_path, way, remove) == before[:10] + before[20:]
+    assert "messages were deleted before they were read" in caplog.text
+
+
+@pytest.mark.parametrize("way", ["merge", "split"])
+def test_cycles_of_a_vanilla_chronicle_that_are_removed_meanwhile_are_named(
+    path: Path, tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(path, "vanilla", DAYS)
+    before = payloads(path)
+    days = sorted(it for it in path.iterdir() if it.is_dir())
+
+    def remove() -> None:
+        for day in days[:2]:  # the first is open, and read to its end
+            shutil.rmtree(day)
+
+    assert run_beside(path, tmp_path, way, remove) == before[:10] + before[20:]
     assert "messages were deleted before they were read" in caplog.text

@@ -51,6 +51,19 @@ def test_the_same_as_text(cli: Cli, orders: Path) -> None:
     assert "kept as the newest" in lines[4]
 
 
+def test_a_run_that_fails_shows_what_is_gone(cli: Cli, orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "20240117F.cq4").write_bytes(b"something else")
+    ran = cli("prune", orders, "--max-cycles", "1", "--move", tmp_path / "old", "--format", "jsonl")
+    assert (ran.code, "another file has the name" in ran.err) == (1, True)
+    rows = [json.loads(line) for line in ran.lines]
+    assert [(Path(row["file"]).name, row["done"]) for row in rows] == [
+        ("20240115F.cq4", "moved"),
+        ("20240116F.cq4", "moved"),
+    ]
+    assert days_in(orders) == [b"2", b"3"]
+
+
 def test_moving_archiving_and_stale_tailers(cli: Cli, orders: Path, tmp_path: Path) -> None:
     with quire.open(orders) as queue:
         queue.tailer("late").close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -128,3 +129,35 @@ def test_a_cycle_that_was_deleted_is_noticed(
     with queue.tailer("two") as tailer:
         assert [(it.index, it.data) for it in tailer] == known[20:]
     assert "deleted" in caplog.text
+
+
+@pytest.mark.parametrize("on_missing", ["warn", "skip", "raise"])
+def test_an_open_tailer_notices_that_the_cycle_it_would_read_next_is_gone(
+    queue: quire.vanilla.VanillaQueue,
+    on_missing: Literal["raise", "warn", "skip"],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with queue.tailer(on_missing=on_missing) as tailer:
+        assert tailer.read_bytes() == b"20000.0"
+        shutil.rmtree(queue.directory_for_cycle(20_007))
+        rest = [b"20014.%d" % number for number in range(PER_DAY)]
+        if on_missing == "raise":
+            assert len(tailer.read_many(99)) == PER_DAY - 1
+            with pytest.raises(quire.errors.DataLossError, match="tailer=-"):
+                tailer.read_bytes()
+            assert tailer.read_many(99) == rest
+        else:
+            assert tailer.read_many(99)[PER_DAY - 1 :] == rest
+    assert ("messages were deleted" in caplog.text) == (on_missing == "warn")
+
+
+def test_a_cycle_without_a_message_is_missed_by_nobody(
+    queue: quire.vanilla.VanillaQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    empty = Path(queue.directory_for_cycle(20_010))
+    empty.mkdir()
+    with queue.tailer(on_missing="raise") as tailer:
+        assert len(tailer.read_many(2 * PER_DAY)) == 2 * PER_DAY
+        empty.rmdir()
+        assert len([*tailer]) == PER_DAY
+    assert not caplog.records

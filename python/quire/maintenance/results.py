@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from quire._common.durable import Access, SafeFolder, locked_directory, named_error, sync
+from quire._common.unfinished import working_place
 from quire._native import ManualClock
 from quire.errors import LockHeldError, MessageTooLargeError
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
@@ -28,7 +29,7 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
     Args:
         dest: A directory that does not exist, or is empty; or a link to such a one, which stays.
         sources: Directories that it may not lie in, nor contain.
-        suffix: The end of the folder's name.
+        suffix: The end of the folder's name: ``copying``, ``merging`` or ``splitting``.
 
     Raises:
         FileExistsError: The destination is not empty.
@@ -45,7 +46,7 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
         raise FileExistsError(f"the destination is not empty: dest={dest}")
     if dest.is_mount():
         raise ValueError(f"the destination is a mount point: give a directory in it dest={dest}")
-    path = dest.with_name(f".{dest.name}.{suffix}")
+    path = working_place(dest, suffix)
     with SafeFolder.at(path, create=Access.of(dest)) as folder:
         try:
             with locked_directory(path):

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Final
 
 from quire._common import arguments
+from quire._common.unfinished import without_unfinished
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
 from quire.formats import detection
 from quire.formats.adapter import Verified
@@ -84,6 +85,7 @@ def targets_of(path: str) -> Iterator[str]:
         return
     count = 0
     for folder, inside, _ in os.walk(path, onerror=_refuse):
+        inside[:] = without_unfinished(inside)
         if folder != path and detection.format_of(folder) is not None:
             inside.clear()  # a queue holds no queues
             count += 1

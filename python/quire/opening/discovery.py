@@ -10,6 +10,7 @@ from typing import Final
 
 from quire._common import arguments, roll_file_names
 from quire._common.file_identity import Identity, identity_at, identity_of
+from quire._common.unfinished import without_unfinished
 from quire.errors import NotAQueueError, TableLostError, UnsupportedError
 from quire.formats import detection
 
@@ -84,7 +85,8 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     Return the directory of each queue by its topic, in the order of the topics' names.
 
     A queue's own directory is the one topic, named as the directory. Else each queue below is one,
-    named by its path below, with ``/``. Links to directories are not followed.
+    named by its path below, with ``/``. Links to directories are not followed, and the unfinished
+    results of ``quire copy`` and its kind are left out.
 
     Raises:
         NotAQueueError: There is no queue at *path* or below it.
@@ -101,6 +103,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
         return {root.absolute().name: str(root)}
     found: dict[str, str] = {}
     for folder, inside, files in os.walk(root, onerror=_refuse):
+        inside[:] = without_unfinished(inside)
         if _is_queue(folder, files):
             inside.clear()  # a queue holds no queues
             found[Path(folder).relative_to(root).as_posix()] = folder

@@ -7,6 +7,7 @@ use super::named_position::NamedPosition;
 use super::options::Consumption;
 use super::place::{Passed, Place, end_is, next_place, place_after_loss, place_at};
 use super::queue::{VanillaQueue, end_of};
+use crate::chronicle::read::missing::MissingCycles;
 use crate::chronicle::read::tailer::{Direction, Opening};
 use crate::os::detached::{Detached, SharedState};
 use crate::os::handles::Handle;
@@ -33,6 +34,9 @@ struct State {
     direction: Direction,
     /// Earlier cycles that a slow writer may still append to.
     late: LateCycles,
+    /// The first message of the next cycle that had one when the current cycle was entered.
+    following: Option<i64>,
+    missing: MissingCycles,
     named: Option<NamedPosition>,
     /// Whether messages were delivered since the position was stored.
     is_dirty: bool,
@@ -71,7 +75,8 @@ impl VanillaTailer {
     ) -> Result<Arc<Self>> {
         let Opening { name, shared, on_missing } = opening;
         queue.check_open("queue")?;
-        let mut state = State::default();
+        let missing = MissingCycles::new(on_missing, name.unwrap_or_default().to_owned());
+        let mut state = State { missing, ..State::default() };
         if let Some(name) = name {
             if queue.options().read_only {
                 let path = queue.path().to_path_buf();
@@ -362,15 +367,27 @@ impl VanillaTailer {
                     continue;
                 }
             }
+            let first = self.queue.index_of(next.reader.cycle(), next.sequence)?;
+            if let Some(expected) = state.following.filter(|expected| *expected < first) {
+                state.missing.report(self.queue.path(), expected, Some(first))?;
+            }
             let left = state.current.take();
             state.late.leave(&self.queue, left, next.reader.cycle());
             state.current = Some(next);
+            state.following = self.following(state);
             if let Some(place) = &mut state.current
                 && let Some(message) = place.next(&self.queue)?
             {
                 return Ok(Some((message, None)));
             }
         }
+    }
+
+    /// The first message of the next cycle that has one. Damage there is reported when it is read.
+    fn following(&self, state: &State) -> Option<i64> {
+        let current = state.current.as_ref()?;
+        let next = next_place(&self.queue, current.reader.cycle()).ok()??;
+        self.queue.index_of(next.reader.cycle(), next.sequence).ok()
     }
 
     /// Skips free entries followed by taken ones, as left by a power cut or a lost file.
@@ -444,6 +461,7 @@ impl VanillaTailer {
 
     fn go_to(&self, state: &mut State, place: Option<Place>) -> Result<()> {
         state.late.clear();
+        state.following = None;
         state.current = place;
         state.is_dirty = true;
         self.finish(state)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 import quire
+from quire._common.unfinished import without_unfinished
 from quire.cli.parameters import open_place
 from quire.cli.remote_options import Place
 from quire.errors import NotAQueueError
@@ -86,7 +87,7 @@ def _refuse_data(path: Path) -> None:
 
 def _queues(root: Path) -> Iterator[Path]:
     for folder, inside, _ in os.walk(root):
-        inside.sort()
+        inside[:] = sorted(without_unfinished(inside))
         with suppress(NotAQueueError):
             if format_of(folder) is not None:
                 inside.clear()  # a queue holds no queues

@@ -73,15 +73,22 @@ def prune(
     if all(options[limit] is None for limit in _LIMITS):
         raise click.UsageError("give at least one of --keep, --max-bytes and --max-cycles")
     action, dest = _action(options)
-    with value_errors_as_usage(), Progress() as progress:
-        report = quire.prune(
-            path,
-            dry_run=dry_run,
-            action=action,
-            dest=dest,
-            progress=progress.show,
-            **options,
-        )
+    removed: list[PrunedCycle] = []
+    try:
+        with value_errors_as_usage(), Progress() as progress:
+            report = quire.prune(
+                path,
+                dry_run=dry_run,
+                action=action,
+                dest=dest,
+                on_removed=removed.append,
+                progress=progress.show,
+                **options,
+            )
+    except BaseException:
+        if removed:  # by a run that failed later, or was interrupted
+            print_rows(style, _COLUMNS, (_row(cycle, _DONE[action]) for cycle in removed))
+        raise
     done = f"to be {_DONE[action]}" if dry_run else _DONE[action]
     print_rows(style, _COLUMNS, _rows(report, done))
     for name in report.overtaken:

@@ -1,10 +1,10 @@
 //! Handling of messages that were deleted before a tailer read them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::chronicle::format::table::NO_INDEX;
-use crate::chronicle::queue::handle::Queue;
 use crate::error::Raised;
 use crate::{Error, Result, warnings};
 
@@ -58,13 +58,13 @@ impl MissingCycles {
 
     /// Reports that messages from `expected` on were deleted; `first` is the first remaining index.
     #[cold]
-    pub fn report(&self, queue: &Queue, expected: i64, first: Option<i64>) -> Result<()> {
+    pub fn report(&self, path: &Path, expected: i64, first: Option<i64>) -> Result<()> {
         let named = !self.tailer.is_empty();
         let loss = Error::DataLoss {
             tailer: if named { self.tailer.clone() } else { "-".to_owned() },
             expected,
             first: first.map_or_else(|| "none".to_owned(), |first| format!("{first:#x}")),
-            path: queue.path().to_path_buf(),
+            path: path.to_path_buf(),
             raised: Raised::new(&self.raised, expected),
         };
         match self.on {

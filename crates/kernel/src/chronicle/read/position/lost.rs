@@ -22,7 +22,7 @@ impl Cursor {
         if known <= before.0 || known >= self.cycle || queue.has_file(known) {
             return Ok(true);
         }
-        let reported = self.missing.report(queue, expected, Some(self.index(queue)?));
+        let reported = self.missing.report(queue.path(), expected, Some(self.index(queue)?));
         if reported.is_err() {
             (self.cycle, self.sequence, self.position, self.view) = before;
             (self.state, self.known_next) = (State::EndOfCycle, known);
@@ -65,7 +65,7 @@ impl Cursor {
         if first < self.sequence {
             let [expected, found] =
                 [self.sequence, first].map(|it| queue.roll().to_index(self.cycle, it));
-            self.missing.report(queue, expected?, Some(found?))?;
+            self.missing.report(queue.path(), expected?, Some(found?))?;
         }
         self.locate(queue, self.cycle, first)?;
         Ok(true)
@@ -80,7 +80,7 @@ impl Cursor {
         if !self.enter_from(queue, next)? {
             return Ok(false);
         }
-        let reported = self.missing.report(queue, expected, Some(self.index(queue)?));
+        let reported = self.missing.report(queue.path(), expected, Some(self.index(queue)?));
         if reported.is_err() {
             (self.cycle, self.sequence) = before;
             (self.state, self.view, self.is_resumed) = (State::CycleNotFound, None, true);
@@ -114,7 +114,7 @@ impl Cursor {
                 self.place_at_end(view, &end);
             }
             _ if queue.first_cycle()?.is_none() => {
-                self.missing.report(queue, index, None)?;
+                self.missing.report(queue.path(), index, None)?;
                 return self.go_to_start(queue).map(|()| true);
             }
             _ if !queue.has_file(cycle) && queue.cycle_after(cycle)?.is_some() => {
