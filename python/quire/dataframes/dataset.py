@@ -18,6 +18,7 @@ from quire._common import arguments
 from quire._common.notebook_table import of_table
 from quire.dataframes.no_files import no_files
 from quire.dataframes.scan import Scan, part_of
+from quire.dataframes.until_exit import UntilExit
 from quire.errors import UnsupportedError
 
 _READ_AHEAD: Final = 2  # batches
@@ -55,7 +56,7 @@ class QueueDataset(FileSystemDataset):
         names = self._names(columns, condition)
         schema = part_of(self.schema, names)
         return Scanner.from_batches(
-            self._scan.batches(names),
+            UntilExit(self._scan.batches(names)),
             schema=schema,
             columns=columns,
             filter=condition,

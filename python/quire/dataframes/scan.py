@@ -12,6 +12,7 @@ from quire._common import arguments
 from quire.arrow.column_types import fields_of
 from quire.arrow.names import ERROR
 from quire.arrow.schema import Schema, SchemaLike
+from quire.dataframes.until_exit import UntilExit
 from quire.formats.adapters import end_index_of
 from quire.ranges.event_time import TimeField, epoch_ns_of
 from quire.ranges.seek import first_at, first_from, index_at_time
@@ -90,7 +91,7 @@ class Scan(NamedTuple):
         """Return the batches as a stream."""
         wanted = self.columns.names if names is None else [*names]
         return pa.RecordBatchReader.from_batches(
-            part_of(self.columns, wanted), self.batches(wanted)
+            part_of(self.columns, wanted), UntilExit(self.batches(wanted))
         )
 
     def _plan(self, names: list[str] | None) -> Schema | None:
