@@ -20,6 +20,9 @@ def no_files(path: str) -> PyFileSystem:
             f" (dataset.to_table()) or batches (dataset.to_batches()) path={path}"
         )
 
+    def name_of(_handler: object) -> str:
+        return "quire"
+
     methods: dict[str, Any] = dict.fromkeys(_ASKED, refuse)
-    methods["get_type_name"] = lambda _: "quire"
+    methods["get_type_name"] = name_of
     return PyFileSystem(type("NoFiles", (FileSystemHandler,), methods)())

@@ -52,7 +52,7 @@ class Sink(AnySink[SinkSession]):
         address: Where it will serve once it is promoted, for the source to name it by.
         takes_over: Whether the source may hand over to it.
         on_promoted: Called once the source has handed over to this sink and the queue accepts
-        appends: it begins to serve, and returns its address, for the old source to follow.
+            appends: it begins to serve, and returns its address, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
         refills: The copy belongs to a source that lost its disk, or the end of its queue: it takes
