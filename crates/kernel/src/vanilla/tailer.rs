@@ -382,7 +382,7 @@ impl VanillaTailer {
         }
     }
 
-    /// The first message of the next cycle that has one. What is wrong there is said when it is read.
+    /// The first message of the next cycle that has one. Damage there is reported when it is read.
     fn following(&self, state: &State) -> Option<i64> {
         let current = state.current.as_ref()?;
         let next = next_place(&self.queue, current.reader.cycle()).ok()??;
