@@ -207,12 +207,14 @@ def test_what_waits_in_a_ring_is_named_by_what_lacks_it(
         assert party.result() == []
     assert quire.maintenance.ring_pending(orders)[0] == 5
     caplog.set_level(logging.WARNING, logger="quire")
-    for what in ("copy", "conversion", "archive"):
+    for what in ("copy", "conversion", "merge", "archive"):
         caplog.clear()
         if what == "copy":
             assert quire.copy_queue(orders, tmp_path / "copy").pending == 5
         elif what == "conversion":
             quire.convert(orders, tmp_path / "converted", into="quick-queue")
+        elif what == "merge":
+            quire.maintenance.merge_queues([orders], tmp_path / "merged", lambda it: it.index)
         else:
             archive(orders, tmp_path / "archive")
         assert f"the {what} lacks those" in caplog.text
@@ -226,7 +228,9 @@ def test_what_leaves_groups_out_names_them(
         assert consumer.read() is not None
     caplog.set_level(logging.WARNING, logger="quire")
     quire.convert(orders, tmp_path / "converted", into="quick-queue")
-    assert "the conversion has no consumer groups" in caplog.text
+    quire.maintenance.merge_queues([orders], tmp_path / "merged", lambda it: it.index)
+    for what in ("conversion", "merge"):
+        assert f"the {what} has no consumer groups" in caplog.text
     assert "billing" in caplog.text
 
 

@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
     with open_vanilla(path, clock=clock, index_block_bytes=4096, data_block_bytes=4096) as queue:
         queue.appender().write_many([b"m%02d" % number for number in range(COUNT)])
-    with quire.open(path) as queue, queue.tailer("risk") as tailer:
+    with quire.open(path) as opened, opened.tailer("risk") as tailer:
         assert len(tailer.read_many(15)) == 15
     return path
 
