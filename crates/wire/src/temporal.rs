@@ -286,7 +286,7 @@ mod tests {
             (86_400_000_000, "PT24H"),
             (0, "PT0S"),
         ] {
-            assert_eq!(java_duration(i128::from(micros) * 1000), text);
+            assert_eq!(java_duration(micros * 1000), text);
             assert_eq!(parse_duration(text), Some(micros), "{text}");
         }
         assert_eq!(java_duration(-1), "PT-0.000000001S");
