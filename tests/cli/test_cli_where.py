@@ -91,7 +91,7 @@ ODD: list[dict[str, Any]] = [
     {"x": -0.0, "n": 5, "at": AT - timedelta(hours=1), "on": date(1969, 12, 31), "city": "Oslo"},
     {"x": 1.5, "at": datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), "far": {"x": -math.inf}},
 ]
-SAME_ANSWERS = [
+SAME_ANSWERS: list[tuple[str, list[int]]] = [
     ("x > 0", [0, 3]),
     ("x != 1.5", [0, 1, 2]),
     ("x in (0, 1)", [2]),

@@ -102,7 +102,7 @@ def test_a_node_leaves_the_in_sync_set_before_it_has_a_part_of_what_it_lost(
         agreed = Agreed(etcd, queue)
         agreed.begin()
         with node_of(tmp_path / "b", etcd):
-            wait_until(lambda: agreed.view.in_sync == {"a"}, limit_s=LIMIT_S)
+            wait_until(lambda: agreed.view.in_sync == frozenset("a"), limit_s=LIMIT_S)
         assert (tmp_path / "b" / "metadata.cq4t").exists() != is_empty
 
 
@@ -143,7 +143,7 @@ def test_a_member_that_begins_again_leaves_the_in_sync_set(tmp_path: Path) -> No
             queue.appender().acknowledged(index, wait="all")
         cluster.kill("b")
         port = int(cluster.address("a").rpartition(":")[2])
-        asyncio.run(follow_from_the_start(port, lambda: cluster.view.in_sync == {"a"}))
+        asyncio.run(follow_from_the_start(port, lambda: cluster.view.in_sync == frozenset("a")))
         lost = "a node has lost what it had acknowledged, and leaves the in-sync set: name='b'"
         assert lost in cluster.errors("a")
         shutil.rmtree(cluster.path("b"))

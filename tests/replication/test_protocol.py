@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -380,7 +380,9 @@ def test_many_short_batches_are_acknowledged_bit_by_bit(tmp_path: Path) -> None:
     """Each makes a file at the sink, which is taken for lost where it is silent meanwhile."""
     clock, count = quire.ManualClock(START_MS), 150
     options: dict[str, Any] = {"roll_cycle": "MINUTELY", "block_bytes": 1 << 16, "clock": clock}
-    with quire.open(tmp_path / "source", **options) as queue, queue.appender() as appender:
+    made = cast("Any", quire.open(tmp_path / "source", **options))
+    with made as queue, queue.appender() as appender:
+        last = 0
         for number in range(count):
             last = appender.write_bytes(b"%d" % number)
             clock.advance(60_000)

@@ -153,9 +153,12 @@ def test_wrong_arguments_are_refused_as_at_home(places: tuple[Opens, Opens]) -> 
 
 @pytest.mark.parametrize("kind", ["chronicle", "vanilla", "quick-queue"])
 def test_only_texts_are_read_as_text(tmp_path: Path, kind: Any) -> None:  # noqa: ANN401
+    def opened(port: int) -> Any:  # noqa: ANN401 - of any format
+        return cast("Any", quire.open(f"quire://127.0.0.1:{port}/orders", format=kind))
+
     with (
         serving(tmp_path) as (port, _),
-        quire.open(f"quire://127.0.0.1:{port}/orders", format=kind) as queue,
+        opened(port) as queue,
         queue.appender() as appender,
         queue.tailer() as tailer,
     ):
@@ -182,7 +185,11 @@ def test_a_message_that_is_too_long_is_refused_at_once(tmp_path: Path) -> None:
         queue.appender() as appender,
     ):
         most = cast("Any", appender).longest
-        for write in (appender.write_bytes, lambda it: appender.write_many([b"first", it])):
+        writes: list[Callable[[bytes], object]] = [
+            appender.write_bytes,
+            lambda it: appender.write_many([b"first", it]),
+        ]
+        for write in writes:
             with pytest.raises(MessageTooLargeError, match=f"length=100000000 limit={most} "):
                 write(bytes(100_000_000))
         appender.write_many([b"one", bytes(most), b"two"])
@@ -221,16 +228,17 @@ def test_closing_ends_the_waits_of_tasks_and_threads(
     async def in_a_task(queue: Any) -> object:  # noqa: ANN401
         reader, other = opened(queue), queue.tailer()
         other.to_end()
-        waiting = [asyncio.ensure_future(it.aread()) for it in (reader, other)]
+        waiting: list[Any] = [asyncio.ensure_future(it.aread()) for it in (reader, other)]
         await asyncio.sleep(0.05)  # they are asleep, most often
         reader.close()
         with queue.tailer() as following:  # it may have the number of the socket that was closed
             following.to_end()
             waiting.append(asyncio.ensure_future(following.aread()))
-            ended = await asyncio.gather(waiting.pop(0), return_exceptions=True)
+            ended = cast("Any", await asyncio.gather(waiting.pop(0), return_exceptions=True))
             queue.appender().write_bytes(b"news")
             assert [it.data for it in await asyncio.gather(*waiting)] == [b"news"] * 2
-        return ended[0]
+        found: BaseException | None = ended[0]
+        return found
 
     def in_a_thread(queue: Any) -> BaseException | None:  # noqa: ANN401
         reader, begins = opened(queue), Event()

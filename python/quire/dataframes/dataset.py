@@ -86,15 +86,15 @@ class QueueDataset(FileSystemDataset):
 
     def sort_by(self, sorting: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
         """Return the rows in another order; they are in memory then."""
-        return self._in_memory().sort_by(sorting, **options)
+        return self.in_memory().sort_by(sorting, **options)
 
     def join(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
         """Join another dataset; both are in memory then."""
-        return self._in_memory().join(_in_memory(right_dataset), *keys, **options)
+        return self.in_memory().join(_in_memory(right_dataset), *keys, **options)
 
     def join_asof(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
         """Join the nearest rows of another dataset; both are in memory then."""
-        return self._in_memory().join_asof(_in_memory(right_dataset), *keys, **options)
+        return self.in_memory().join_asof(_in_memory(right_dataset), *keys, **options)
 
     def get_fragments(self, filter: Any = None) -> NoReturn:  # noqa: A002, ANN401, ARG002
         """
@@ -143,7 +143,8 @@ class QueueDataset(FileSystemDataset):
     def _path(self) -> str:
         return str(self._scan.queue.path)
 
-    def _in_memory(self) -> InMemoryDataset:
+    def in_memory(self) -> InMemoryDataset:
+        """Return all rows as a dataset that holds them."""
         made: Any = InMemoryDataset
         found: InMemoryDataset = made(self.scanner().to_table())
         return found
@@ -175,4 +176,4 @@ class QueueDataset(FileSystemDataset):
 
 
 def _in_memory(dataset: Dataset) -> Dataset:
-    return dataset._in_memory() if isinstance(dataset, QueueDataset) else dataset  # noqa: SLF001
+    return dataset.in_memory() if isinstance(dataset, QueueDataset) else dataset

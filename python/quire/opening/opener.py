@@ -184,7 +184,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             its process. ``batch``: a power cut too, once a thread has synced it, at the latest when
             the queue is closed. ``each``: a power cut as soon as the append has returned.
         metrics: Count and time the appends and reads of this process: see `JournalQueue.metrics`.
-            None: only if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
+            None: only if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` asks
+            for it.
         retention: :class:`quire.Retention` rules that remove old cycles at each roll; None: all are
             kept. Not part of a pickled queue.
         key: Encrypt messages, and decrypt them: 32 random bytes, or a :class:`quire.KeyRing`. See

@@ -196,8 +196,8 @@ class ColumnPrinter:
             return value.isoformat()
         if isinstance(value, bytes):
             return value.hex()
-        if isinstance(value, list) and isinstance(next(iter(value), None), tuple):
-            value = dict(cast("list[tuple[str, Any]]", value))  # a map, as pyarrow has it
+        if isinstance(value, list) and _is_map(cast("list[Any]", value)):
+            value = dict(cast("list[tuple[str, Any]]", value))
         if isinstance(value, Mapping):
             items = cast("Mapping[str, Any]", value).items()
             return {name: self._as_shown(it) for name, it in items}
@@ -248,3 +248,8 @@ def _picked(values: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - what
     for part in name.split("."):
         found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, dict) else None
     return found
+
+
+def _is_map(values: list[Any]) -> bool:
+    """Return whether these are the entries of a map, as pyarrow has it."""
+    return bool(values) and isinstance(values[0], tuple)

@@ -200,8 +200,9 @@ def _as_held(shown: Any, held: Any) -> Any:  # noqa: ANN401 - what messages hold
         held = held.value
     if isinstance(shown, dict) and isinstance(held, Mapping):
         fields = cast("dict[str, Any]", shown).items()
-        return {name: _as_held(it, held.get(name)) for name, it in fields}
-    return held if isinstance(held, float | date | time) else shown
+        known = cast("Mapping[str, Any]", held)
+        return {name: _as_held(it, known.get(name)) for name, it in fields}
+    return cast("Any", held) if isinstance(held, float | date | time) else shown
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from quire.cli.where.values import FUNCTIONS, Literal, Pattern
@@ -149,8 +149,10 @@ def _of_numbers(function: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - 
     try:
         return pc.call_function(function, [left, right])
     except pa.ArrowInvalid:
-        others = repeat(right.as_py()) if isinstance(right, pa.Scalar) else right.to_pylist()
-        pairs = zip(left.to_pylist(), others, strict=False)
+        numbers: list[Any] = left.to_pylist()
+        is_one = isinstance(right, pa.Scalar)
+        others: list[Any] = [right.as_py()] * len(numbers) if is_one else right.to_pylist()
+        pairs = zip(numbers, others, strict=True)
         return pa.array([FUNCTIONS[function](*pair) for pair in pairs], pa.bool_())
 
 
