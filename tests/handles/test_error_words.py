@@ -33,6 +33,8 @@ def shared() -> Iterator[Path]:
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
 def test_what_is_not_permitted_names_the_options(shared: Path) -> None:
     quire.open(shared / "q").close()
+    (shared / "q").chmod(0o755)
+    (shared / "q" / "metadata.cq4t").chmod(0o644)
 
     def child() -> None:
         os.setuid(NOBODY)

@@ -152,7 +152,7 @@ def check_point(name: str, point: object) -> None:
     Check that a point is an index or a time.
 
     Raises:
-        TypeError: *point* is neither.
+        TypeError: *point* is neither an index nor a time.
         ValueError: There is no such index, or no such time.
 
     """

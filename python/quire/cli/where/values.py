@@ -53,7 +53,7 @@ class Pattern:
         try:
             found: Any = pc.call_function("match_substring_regex", [pa.scalar(text)], options)
         except pa.ArrowInvalid as error:
-            raise WhereError(f"no regular expression: {self.text!r}: {error}") from None
+            raise WhereError(f"not a regular expression: {self.text!r}: {error}") from None
         return bool(found.as_py())
 
 
