@@ -40,7 +40,7 @@ class UntilExit(Iterator[pa.RecordBatch]):
         Return the next batch.
 
         Raises:
-            StopIteration: There is none, or the interpreter ends.
+            StopIteration: No batch is left, or the interpreter ends.
 
         """
         if _exit.has_begun:
