@@ -196,7 +196,7 @@ class ColumnPrinter:
             return value.isoformat()
         if isinstance(value, bytes):
             return value.hex()
-        if isinstance(value, list) and _is_map(cast("list[Any]", value)):
+        if isinstance(value, list) and _is_map(cast("Sequence[Any]", value)):
             value = dict(cast("list[tuple[str, Any]]", value))
         if isinstance(value, Mapping):
             items = cast("Mapping[str, Any]", value).items()
@@ -250,6 +250,6 @@ def _picked(values: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - what
     return found
 
 
-def _is_map(values: list[Any]) -> bool:
+def _is_map(values: Sequence[Any]) -> bool:
     """Return whether these are the entries of a map, as pyarrow has it."""
     return bool(values) and isinstance(values[0], tuple)

@@ -202,7 +202,7 @@ def _as_held(shown: Any, held: Any) -> Any:  # noqa: ANN401 - what messages hold
         fields = cast("dict[str, Any]", shown).items()
         known = cast("Mapping[str, Any]", held)
         return {name: _as_held(it, known.get(name)) for name, it in fields}
-    return cast("Any", held) if isinstance(held, float | date | time) else shown
+    return held if isinstance(held, float | date | time) else cast("object", shown)
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds
