@@ -1,4 +1,4 @@
-"""An index of a Vanilla Chronicle that is made again: who has read it, and who may use it."""
+"""A rebuilt index of a Vanilla Chronicle: its named tailers, its owner and permissions."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class SocketWatch:
                 return
 
     def wake(self, handle: int) -> None:
-        """Wake who waits for a socket."""
+        """Wake the task that waits for a socket."""
         with self._lock:
             found = self._waiting.pop(handle, None)
         if found is not None:
@@ -96,7 +96,7 @@ def socket_watch() -> SocketWatch:
 
 
 def wake_waiting(handle: int) -> None:
-    """Wake who waits for a socket that is about to be closed."""
+    """Wake the task that waits for a socket, before it is closed."""
     for watch in _watches[:]:
         if watch.pid == os.getpid():
             watch.wake(handle)

@@ -446,7 +446,7 @@ class Node:
         return frozenset(found)
 
     async def _leave_set(self) -> None:
-        """Leave the in-sync set before this node has some of what it had acknowledged, not all."""
+        """Leave the in-sync set before getting back a part of the acknowledged messages."""
         while self._has_lost:
             try:
                 self._has_lost = not await self._office.ask(self._candidate.withdraw)

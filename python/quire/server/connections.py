@@ -396,7 +396,7 @@ class Hub:
         self._threads.end()
 
     def _are_delivered(self) -> bool:
-        """Whether all have what was sent; who has it is not waited for to say so, as by TLS."""
+        """Whether all clients have their answers; drops those that do, without TLS's last words."""
         for connection in [*self.connections.values()]:
             if connection.is_delivered:
                 connection.drop()

@@ -506,7 +506,7 @@ def seek(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _first(found: ServedQueue, start: int) -> int:
-    return min(found.index_from(start), end_index_of(found.queue))
+    return min(found.index_from(start), found.end_index)
 
 
 def _first_at(found: ServedQueue, time_ns: int, field: str | None) -> Answer:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from quire._common.units import relative_time
 from quire.errors import QuireError, RefusedError
-from quire.formats.adapters import count_of, cycles_of, end_index_of
+from quire.formats.adapters import count_of, cycles_of
 from quire.formats.columns import Columns
 from quire.ranges.event_time import TimeField
 from quire.ranges.seek import NO_INDEX, by_append_time, first_by, first_from, index_at_time
@@ -193,7 +193,7 @@ def start_before(queue: ServedQueue, past: int, count: int) -> int:
 def _read(queue: ServedQueue, start: int, past: int, count: int) -> MessagePage:
     tailer = _tailer_at(queue, start)
     if tailer is None:
-        end = end_index_of(queue.queue)
+        end = queue.end_index
         return MessagePage([], end or None, None, 0, is_through=True)
     with tailer:
         columns = Columns.read(tailer, count, max_bytes=_BYTES, end=past)
