@@ -129,7 +129,7 @@ def test_a_copy_with_the_same_messages_takes_the_place_silently(
 
 def mapped() -> set[int]:
     """Return the inodes of the files that this process has mapped."""
-    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    lines = Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()
     return {int(line.split()[4]) for line in lines}
 
 

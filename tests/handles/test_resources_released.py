@@ -19,7 +19,7 @@ HANG_S = 120.0
 def held(path: Path) -> list[str]:
     """Return the roll files below a directory that this process has open or mapped."""
     targets = [str(it.readlink()) for it in Path("/proc/self/fd").iterdir() if it.is_symlink()]
-    maps = Path("/proc/self/maps").read_text().splitlines()
+    maps = Path("/proc/self/maps").read_text(errors="replace").splitlines()
     found = [*targets, *(line.split(maxsplit=5)[-1] for line in maps)]
     return [it for it in found if it.startswith(str(path)) and it.endswith(".cq4")]
 
@@ -27,7 +27,7 @@ def held(path: Path) -> list[str]:
 def opened_files(path: Path) -> list[str]:
     """Return all files below a directory that this process has open or mapped."""
     targets = [str(it.readlink()) for it in Path("/proc/self/fd").iterdir() if it.is_symlink()]
-    maps = Path("/proc/self/maps").read_text().splitlines()
+    maps = Path("/proc/self/maps").read_text(errors="replace").splitlines()
     found = [*targets, *(line.split(maxsplit=5)[-1] for line in maps)]
     return [it for it in found if it.startswith(str(path))]
 

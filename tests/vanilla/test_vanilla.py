@@ -314,7 +314,8 @@ def open_under(path: Path) -> list[str]:
     """Files of a directory that this process has open or mapped."""
     links = [Path(it) for it in Path("/proc/self/fd").iterdir()]
     opened = [str(it.readlink()) for it in links if it.is_symlink()]
-    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line]
+    maps = Path("/proc/self/maps").read_text(errors="replace")  # paths of others need not be UTF-8
+    mapped = [line for line in maps.splitlines() if "/" in line]
     return [it for it in [*opened, *mapped] if str(path) in it]
 
 

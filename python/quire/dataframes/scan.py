@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from datetime import date
 from typing import Any, Final, NamedTuple
 
@@ -75,7 +75,7 @@ class Scan(NamedTuple):
             return self.schema.arrow
         return with_errors(self.schema.arrow, self.schema)
 
-    def batches(self, names: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, names: Iterable[str] | None = None) -> Generator[pa.RecordBatch]:
         """Yield batches of these columns; only they are decoded, except of method calls."""
         wanted = None if names is None else [*names]
         plan = self._plan(wanted)

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
-from weakref import WeakSet
 
 import pyarrow as pa
 
 _CALL_S: Final = 10.0
-"""How long a call in progress is waited for at exit."""
-_RELEASE_S: Final = 0.05
-"""How long pyarrow has at exit to release what it reads from."""
-_POLL_S: Final = 0.001
+"""How long calls in progress are waited for at exit."""
+_IDLE_S: Final = 2.0
+"""How long threads of C++ have at exit to come to rest."""
+_LOOKS: Final = 5
+"""How often in a row they must be seen asleep: one that waits to enter Python sleeps as well."""
+_POLL_S: Final = 0.005
 
 
 class UntilExit(Iterator[pa.RecordBatch]):
     """
-    Batches of another iterator, and no more once the interpreter ends.
+    Batches of a generator, and no more once the interpreter ends.
 
-    pyarrow reads ahead in threads of its own. A thread of C++ that returns to Python while the
-    interpreter is finalized aborts the process (SIGABRT), even after the program's last statement.
+    pyarrow reads ahead in threads of its own, which also release what it read from. A thread of
+    C++ that enters Python while the interpreter is finalized aborts the process (SIGABRT), or keeps
+    it from ending, even after the program's last statement.
 
     Args:
-        batches: The other iterator.
+        batches: The generator.
 
     """
 
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def __init__(self, batches: Generator[pa.RecordBatch]) -> None:
         """Read nothing yet."""
         self._batches = batches
-        self.is_called = False
-        _all.add(self)
+        self._call = _exit.call  # modules may be gone when this object is
 
     def __next__(self) -> pa.RecordBatch:
         """
@@ -45,27 +49,53 @@ class UntilExit(Iterator[pa.RecordBatch]):
         """
         if _exit.has_begun:
             raise StopIteration
-        self.is_called = True
-        try:
+        with self._call():
             return next(self._batches)
-        finally:
-            self.is_called = False
+
+    def __del__(self) -> None:
+        """Close the generator's tailer in a call that the exit waits for."""
+        with self._call():
+            self._batches.close()
 
 
 class _Exit:
-    has_begun = False
+    """The end of the interpreter, which waits for calls of threads that it did not start."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self._calls: set[object] = set()
+
+    @contextmanager
+    def call(self) -> Generator[None]:
+        """Count a call as in progress."""
+        this = object()
+        self._calls.add(this)
+        try:
+            yield
+        finally:
+            self._calls.discard(this)
 
     def begin(self) -> None:
         """Give threads no more batches, and wait until none of them runs Python code."""
         self.has_begun = True
-        began = monotonic()
-        while any(it.is_called for it in [*_all]) and monotonic() - began < _CALL_S:
-            sleep(_POLL_S)
-        began = monotonic()
-        while len(_all) and monotonic() - began < _RELEASE_S:
+        began, looks = monotonic(), 0
+        while looks < _LOOKS and monotonic() - began < (_CALL_S if self._calls else _IDLE_S):
+            looks = 0 if self._calls or _is_any_awake() else looks + 1
             sleep(_POLL_S)
 
 
-_all: WeakSet[UntilExit] = WeakSet()
+def _is_any_awake() -> bool:
+    """Say whether a thread that Python did not start runs; False where there is no ``/proc``."""
+    known = {str(it.native_id) for it in threading.enumerate() if not it.name.startswith("Dummy-")}
+    for thread in Path("/proc/self/task").glob("*"):
+        try:
+            state = (thread / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            continue  # it has just ended
+        if thread.name not in known and state != "S":
+            return True
+    return False
+
+
 _exit = _Exit()
 atexit.register(_exit.begin)
