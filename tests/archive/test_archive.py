@@ -228,7 +228,7 @@ def test_a_flipped_byte_of_the_queue_is_found(path: Path, dest: Path) -> None:
     assert verified.compared == 2
 
 
-def test_a_file_that_is_gone_is_told(path: Path, dest: Path) -> None:
+def test_a_file_that_is_gone_is_reported(path: Path, dest: Path) -> None:
     archives.archive(path, dest)
     parquet_files(dest)[0].unlink()
 

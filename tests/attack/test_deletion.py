@@ -79,7 +79,7 @@ def test_a_tailer_goes_on_with_the_next_file_there_is(
 
 
 @pytest.mark.parametrize("name", DELETIONS)
-def test_a_named_tailer_resumes_behind_what_was_deleted(
+def test_a_named_tailer_resumes_after_what_was_deleted(
     name: str, queue: quire.JournalQueue, path: Path, clock: quire.ManualClock, days: list[Path]
 ) -> None:
     with queue.tailer("risk") as tailer:
@@ -198,7 +198,7 @@ def test_messages_lost_to_a_deletion_are_those_of_a_second(
     assert len(found) >= 100 - SECOND_MS // 100
 
 
-def test_appenders_of_two_processes_meet_again_behind_a_deleted_file(
+def test_appenders_of_two_processes_meet_again_after_a_deleted_file(
     queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()

@@ -290,7 +290,7 @@ def with_one_message(path: Path) -> tuple[Path, int]:
     return file, -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
 
 
-def test_a_hole_right_behind_the_last_message_is_not_touched(tmp_path: Path) -> None:
+def test_a_hole_right_after_the_last_message_is_not_touched(tmp_path: Path) -> None:
     """The rest of its 64 KiB cannot be had, so that what is present ends with the page."""
 
     def work(disk: Path) -> int:
@@ -348,7 +348,7 @@ def test_a_message_in_a_hole_is_an_error_until_there_is_room(size: int, tmp_path
     on_small_disk(tmp_path / "disk", DISK, work)
 
 
-def test_little_space_is_told_before_it_runs_out(
+def test_little_space_is_reported_before_it_runs_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def work(disk: Path) -> int:

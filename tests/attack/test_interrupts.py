@@ -173,7 +173,7 @@ def test_tasks_of_one_loop_append_and_tail(queue: quire.JournalQueue) -> None:
             assert own == [b"%d %d" % (task, number) for number in range(rounds)]
 
 
-def test_a_task_that_appends_while_another_has_a_document_open_is_told(
+def test_a_task_that_appends_while_another_has_a_document_open_is_reported(
     queue: quire.JournalQueue,
 ) -> None:
     async def hold(opened: asyncio.Event, close: asyncio.Event) -> None:

@@ -103,7 +103,7 @@ def test_a_time_that_no_cycle_can_number_is_refused(
 
 @pytest.mark.java
 @pytest.mark.parametrize("cycles_ahead", [0, 1, 3])
-def test_a_java_writer_behind_ours_loses_nothing_of_either(cycles_ahead: int, path: Path) -> None:
+def test_a_java_writer_after_ours_loses_nothing_of_either(cycles_ahead: int, path: Path) -> None:
     """Java appends with its clock, whose cycle we may have left: what it does then is its own."""
     clock = quire.ManualClock(START_MS + cycles_ahead * DAY_MS)
     with quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=2**16, clock=clock) as queue:

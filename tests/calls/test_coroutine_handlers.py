@@ -289,7 +289,7 @@ def test_a_reader_that_is_closed_meanwhile_lets_the_handler_end(
 
 
 @pytest.mark.parametrize("leave", ["close", "drop"])
-def test_a_coroutine_that_is_left_behind_has_its_message_read_again(
+def test_an_abandoned_coroutine_has_its_message_read_again(
     leave: str, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.method_writer(Talk).say("a")

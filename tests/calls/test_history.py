@@ -95,7 +95,7 @@ def open_source(path: Path, source_id: int) -> quire.JournalQueue:
     return quire.open(path, source_id=source_id, clock=quire.ManualClock(START_MS))
 
 
-def test_a_tailer_goes_behind_what_its_output_has_seen(tmp_path: Path) -> None:
+def test_a_tailer_skips_what_its_output_has_seen(tmp_path: Path) -> None:
     with open_source(tmp_path / "in", 1) as source, open_source(tmp_path / "out", 2) as output:
         with source.appender() as appender:
             indexes = [appender.write_text(f"{n}") for n in range(5)]
@@ -112,7 +112,7 @@ def test_a_tailer_goes_behind_what_its_output_has_seen(tmp_path: Path) -> None:
         assert [excerpt.index for excerpt in tailer] == indexes[2:]
 
 
-def test_behind_the_last_message_comes_the_next_one(tmp_path: Path) -> None:
+def test_after_the_last_message_comes_the_next_one(tmp_path: Path) -> None:
     with open_source(tmp_path / "in", 1) as source, open_source(tmp_path / "out", 2) as output:
         index = source.appender().write_text("seen")
         output.appender().write_bytes(packed([(1, index)], [1]))

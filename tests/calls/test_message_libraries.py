@@ -105,7 +105,7 @@ def test_validators_run_when_a_message_is_read(
     assert tailer.read_map() is not None
 
 
-def test_a_field_that_is_missing_is_told_as_of_any_class(
+def test_a_field_that_is_missing_is_reported_as_of_any_class(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_yaml("price: 1.0")

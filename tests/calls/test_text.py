@@ -81,7 +81,7 @@ def test_what_is_read_from_text_is_shown_the_same() -> None:
     assert quire.types.parse_json(quire.types.to_json(message)) == message
 
 
-def test_text_that_cannot_be_read_is_told_with_its_place() -> None:
+def test_text_that_cannot_be_read_is_reported_with_its_place() -> None:
     with pytest.raises(quire.errors.WireError, match="a comma or ] found=the end line=2 column=1"):
         quire.types.parse_yaml("a: [1\n")
     with pytest.raises(quire.errors.WireError, match="expected value at line 1 column 6"):

@@ -57,7 +57,7 @@ def check(out: bytes, errors: str, firsts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("verb", some(VERBS, keep=[0]))
-def test_a_slow_receiver_is_told_what_was_removed_before_it_took_it(path: Path, verb: str) -> None:
+def test_a_slow_receiver_learns_what_was_removed_before_it_took_it(path: Path, verb: str) -> None:
     firsts = write(path)
     with started(*(it.format(path) for it in VERBS[verb])) as process:
         assert process.stdout is not None

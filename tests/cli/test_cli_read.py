@@ -357,7 +357,7 @@ def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Journal
     ],
 )
 @pytest.mark.usefixtures("indexes")
-def test_a_wrong_wish_is_told_in_one_line(
+def test_a_wrong_wish_is_reported_in_one_line(
     cli: Cli, path: Path, options: list[str], code: int, problem: str
 ) -> None:
     ran = cli("read", path, *options)
@@ -368,7 +368,7 @@ def test_a_wrong_wish_is_told_in_one_line(
     assert ran.err.count("\n") == 1
 
 
-def test_a_mistyped_path_is_told_and_not_made(cli: Cli, tmp_path: Path) -> None:
+def test_a_mistyped_path_is_reported_and_not_made(cli: Cli, tmp_path: Path) -> None:
     for options in ([], ["--named", "t"]):
         ran = cli("read", tmp_path / "no", *options)
         assert (ran.code, ran.raw) == (1, b"")
@@ -405,7 +405,7 @@ def test_what_came_before_damage_is_shown(
     assert ran.err.count("\n") == 1
 
 
-def test_a_named_tailer_is_moved_behind_what_was_shown(
+def test_a_named_tailer_is_moved_after_what_was_shown(
     cli: Cli, path: Path, queue: quire.JournalQueue, indexes: list[int]
 ) -> None:
     options = ["--named", "t", "--format", "text", "--no-index"]

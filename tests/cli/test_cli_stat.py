@@ -27,7 +27,7 @@ def stat_of(cli: Cli, path: Path) -> dict[str, Any]:
     return facts
 
 
-def test_a_queue_of_three_days_is_told(
+def test_a_queue_of_three_days_is_reported(
     cli: Cli, path: Path, clock: quire.ManualClock, appender: quire.JournalAppender
 ) -> None:
     indexes: list[int] = []
@@ -104,7 +104,7 @@ def test_tailers_of_javas_are_told_and_what_stands_beside_them_is_not(cli: Cli) 
     some(sorted(GOLDEN.glob("java-*/*/")), keep=range(0, 1000, 4)),
     ids=lambda it: "-".join(it.parts[-2:]),
 )
-def test_every_queue_of_javas_is_told_read_and_dumped(cli: Cli, case: Path) -> None:
+def test_every_queue_of_javas_is_reported_read_and_dumped(cli: Cli, case: Path) -> None:
     facts = stat_of(cli, case)
     listed = [json.loads(line) for line in (case / "list.jsonl").read_text("utf-8").splitlines()]
     assert facts["messages"] == sum("index" in line for line in listed)
@@ -117,7 +117,7 @@ def test_every_queue_of_javas_is_told_read_and_dumped(cli: Cli, case: Path) -> N
         assert dumped == by_java.read_text("utf-8")
 
 
-def test_the_rate_is_told_by_the_history_of_the_messages(cli: Cli) -> None:
+def test_the_rate_is_reported_by_the_history_of_the_messages(cli: Cli) -> None:
     (file,) = stat_of(cli, GOLDEN / "java-5.27ea11/c_methods_history")["files"]
     assert file["messages"] > 10
     # The last one was written 25 us after the first, by a clock that a test made.
@@ -140,7 +140,7 @@ def test_the_text_says_what_the_object_says(
     assert any(line[0] == "listing.modCount" for line in lines)
 
 
-def test_the_holder_of_a_lock_is_told_and_not_waited_for(
+def test_the_holder_of_a_lock_is_reported_and_not_waited_for(
     cli: Cli, path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
@@ -217,7 +217,7 @@ def test_a_damaged_file_is_named_and_the_others_are_told(
 
 
 @pytest.mark.parametrize("verb", ["stat", "dump", "read", "write"])
-def test_what_the_system_refuses_is_told_with_its_path(
+def test_what_the_system_refuses_is_reported_with_its_path(
     cli: Cli, verb: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object, **__: object) -> None:
@@ -236,7 +236,9 @@ def test_what_the_system_refuses_is_told_with_its_path(
 
 
 @pytest.mark.parametrize("verb", ["stat", "dump", "read"])
-def test_a_path_without_a_queue_is_told_in_one_line(cli: Cli, verb: str, tmp_path: Path) -> None:
+def test_a_path_without_a_queue_is_reported_in_one_line(
+    cli: Cli, verb: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("no queue\n")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "empty").mkdir()
@@ -269,7 +271,7 @@ def test_a_dump_is_that_of_the_library(
     )
 
 
-def test_a_dump_goes_on_behind_a_damaged_file(
+def test_a_dump_goes_on_after_a_damaged_file(
     cli: Cli,
     path: Path,
     queue: quire.JournalQueue,
@@ -314,7 +316,7 @@ def test_a_dump_into_a_closed_pipe_ends_quietly(
 
 
 @pytest.mark.java
-def test_a_queue_is_told_while_java_holds_its_lock(cli: Cli, path: Path) -> None:
+def test_a_queue_is_reported_while_java_holds_its_lock(cli: Cli, path: Path) -> None:
     peer = JavaPeer()
     with peer.start("produce", dir=path, count=5, hold_open_document=True) as java:
         java.read_until("HOLDING")

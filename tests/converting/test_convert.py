@@ -247,7 +247,7 @@ def test_a_chronicle_queue_keeps_what_it_was_made_with(tmp_path: Path) -> None:
                 assert getattr(dest, name) == getattr(queue, name)
 
 
-def test_progress_is_told_by_step(tmp_path: Path) -> None:
+def test_progress_is_reported_by_step(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     fill(tmp_path / "source", "chronicle", DAYS)
 

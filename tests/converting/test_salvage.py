@@ -141,7 +141,7 @@ def test_no_more_is_lost_than_the_index_of_the_file_itself_makes_unreachable(
     assert lost == set(whole) - expected
 
 
-def test_a_read_does_not_end_well_before_messages_behind_a_lost_one(path: Path, cli: Cli) -> None:
+def test_a_read_does_not_end_well_before_messages_after_a_lost_one(path: Path, cli: Cli) -> None:
     file = fill(path, 1, 60)[0]
     break_by_zeros(file, positions(file)[9])
     ran = cli("read", path, "--format", "jsonl")

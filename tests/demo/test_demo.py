@@ -218,7 +218,7 @@ def test_missing_extras_are_told_in_one_line(
         (cli, [], "Usage: quire"),
     ],
 )
-def test_wrong_use_is_told_on_stderr(
+def test_wrong_use_is_reported_on_stderr(
     command: Callable[[list[str]], int],
     arguments: list[str],
     problem: str,

@@ -109,7 +109,7 @@ def test_a_queue_is_not_what_is_no_directory(tmp_path: Path, make: Callable[[Pat
             use(path, read_only=read_only)
 
 
-def test_a_queue_is_no_regular_file_but_a_directory_behind_a_link(
+def test_a_queue_is_no_regular_file_but_a_directory_through_a_link(
     filled: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_bytes(b"x")

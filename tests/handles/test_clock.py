@@ -134,7 +134,7 @@ def test_normalising_leaves_the_newest_file_open(
     assert payloads(queue) == [b"before", b"set back"]
 
 
-def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
+def test_after_a_newest_file_that_was_ended_the_next_cycle_is_used(
     queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     appender.write_bytes(b"before")
@@ -156,7 +156,7 @@ def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
     assert problems_of(path) == []
 
 
-def test_a_bulk_write_behind_an_ended_file_stays_in_the_next_cycle(
+def test_a_bulk_write_after_an_ended_file_stays_in_the_next_cycle(
     queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")

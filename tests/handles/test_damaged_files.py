@@ -105,9 +105,7 @@ def test_producers_go_on(
 
 
 @pytest.mark.parametrize("number", [10, 12, 13])
-def test_what_lies_behind_a_damaged_message_is_reached_by_the_index(
-    path: Path, number: int
-) -> None:
+def test_what_lies_after_a_damaged_message_is_reached_by_the_index(path: Path, number: int) -> None:
     """TEST4 indexes each fourth message."""
     (file,) = fill(path, days=1, per_day=30)
     expected = {"n": 16}

@@ -112,7 +112,7 @@ def test_a_position_at_the_start_of_a_cycle_shows_no_message(path: Path) -> None
         assert len(tailer.read_many(100)) == (DAYS - 1) * PER_DAY
 
 
-def test_the_tailer_whose_messages_they_were_is_told(path: Path) -> None:
+def test_the_tailer_whose_messages_they_were_is_warned(path: Path) -> None:
     files = fill(path, DAYS, PER_DAY)
     by_tailer(path, CYCLE + 2)
     empty(files[-1])

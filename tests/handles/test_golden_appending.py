@@ -50,7 +50,7 @@ WITH_FILES = [golden for golden in JAVA if any(golden.glob("*.cq4"))]
 @pytest.mark.parametrize(
     "golden", [golden for golden in WITH_FILES if golden.name != FULL], ids=name_of
 )
-def test_messages_are_appended_behind_those_of_java(golden: Path, tmp_path: Path) -> None:
+def test_messages_are_appended_after_those_of_java(golden: Path, tmp_path: Path) -> None:
     now_ms, _ = last_cycle_ms(golden)
     before = delivered(golden, "list.jsonl")
 

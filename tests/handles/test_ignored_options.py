@@ -21,7 +21,7 @@ def warned(
     return [line.removeprefix(KEPT).partition(" path=")[0] for line in caplog.messages]
 
 
-def test_another_roll_time_or_time_zone_is_told_with_both_values(
+def test_another_roll_time_or_time_zone_is_reported_with_both_values(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "quire")
@@ -46,7 +46,7 @@ def test_a_queue_of_the_default_times_says_so(path: Path, caplog: pytest.LogCapt
     ]
 
 
-def test_another_source_id_is_told_with_both_values(
+def test_another_source_id_is_reported_with_both_values(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "quire")

@@ -213,7 +213,7 @@ def test_without_a_grace_time_it_is_said_where_a_tailer_stays(
     assert files[1].name in warning
 
 
-def test_messages_behind_a_lost_one_are_not_passed_over(path: Path, files: list[Path]) -> None:
+def test_messages_after_a_lost_one_are_not_passed_over(path: Path, files: list[Path]) -> None:
     position = break_message(files[1], 10)
     patch(files[1], position, bytes(4))
     with opened(path, 0.0) as (queue, tailer):

@@ -184,7 +184,7 @@ def all_of(read: Read) -> list[int]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_of_reading_meets_the_loss_once_and_goes_on_behind_it(
+def test_each_way_of_reading_meets_the_loss_once_and_goes_on_after_it(
     tailer: quire.JournalTailer, way: str
 ) -> None:
     assert all_of(WAYS[way](tailer)) == LEFT

@@ -26,7 +26,7 @@ def test_a_start_on_the_next_day_warns_of_nothing(
     assert caplog.messages == []
 
 
-def test_a_marker_that_a_writer_left_out_before_a_later_cycle_is_told(
+def test_a_marker_that_a_writer_left_out_before_a_later_cycle_is_reported(
     path: Path, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):

@@ -368,7 +368,7 @@ def test_the_end_of_a_cycle_tells_how_it_ends(
     assert queue.end_of_cycle(19_738) == (784 + 8, 1, False)
 
 
-def test_who_holds_a_lock_is_told_and_whether_it_lives(
+def test_who_holds_a_lock_is_reported_and_whether_it_lives(
     queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     assert queue.lock_holder("no.such.lock") is None

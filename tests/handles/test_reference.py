@@ -54,13 +54,13 @@ def test_a_settled_queue_breaks_no_rule(queue: Path) -> None:
     assert bool(problems) == (queue.name in CRASHED)
 
 
-def test_a_writer_killed_inside_a_document_leaves_bytes_behind_the_end() -> None:
+def test_a_writer_killed_inside_a_document_leaves_bytes_after_the_end() -> None:
     (store,) = open_queue(MAIN / "l_crash_open")[1].values()
 
     assert ["bytes behind the end: position=824"] == list(check_store(store))
 
 
-def test_a_writer_killed_before_the_sequence_word_leaves_word_and_index_behind() -> None:
+def test_a_writer_killed_before_the_sequence_word_leaves_word_and_index() -> None:
     (store,) = open_queue(MAIN / "l_crash_pos")[1].values()
 
     word, index = check_store(store)

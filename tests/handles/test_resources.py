@@ -127,7 +127,7 @@ def test_what_does_not_fit_on_the_disk_is_the_systems_error(path: Path) -> None:
     assert exit_code(fork(fill)) == 0
 
 
-def test_a_new_file_that_finds_no_space_leaves_nothing_behind(path: Path) -> None:
+def test_a_new_file_that_finds_no_space_leaves_nothing(path: Path) -> None:
     def fill() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2**18, 2**18))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

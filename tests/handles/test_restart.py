@@ -74,7 +74,7 @@ def test_a_file_ends_at_its_first_loss_and_goes_on_there(
     assert not problems_of(cut)
 
 
-def test_what_lay_behind_a_loss_is_kept_in_a_file_beside(
+def test_what_lay_after_a_loss_is_kept_in_a_file_beside(
     cut: Path, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     lose(cut, 2)
@@ -121,7 +121,7 @@ def test_a_read_only_queue_repairs_nothing(cut: Path) -> None:
 
 
 @pytest.mark.parametrize("rolled", [False, True])
-def test_a_named_tailer_goes_on_behind_a_loss(
+def test_a_named_tailer_goes_on_after_a_loss(
     path: Path, clock: quire.ManualClock, *, rolled: bool
 ) -> None:
     with opened(path, clock) as queue, queue.appender() as appender:
@@ -139,7 +139,7 @@ def test_a_named_tailer_goes_on_behind_a_loss(
         assert tailer.read_bytes() == b"new"
 
 
-def test_a_named_tailer_goes_on_behind_a_file_that_is_gone(path: Path) -> None:
+def test_a_named_tailer_goes_on_after_a_file_that_is_gone(path: Path) -> None:
     for day, text in enumerate([b"kept", b"lost"]):
         clock = quire.ManualClock(START_MS + day * DAY_MS)
         with opened(path, clock) as queue, queue.appender() as appender:

@@ -89,7 +89,7 @@ def test_one_past_the_last_of_an_ended_file_leads_to_the_next(tailer: quire.Jour
 
 
 @pytest.mark.parametrize("beyond", [4, 5, 100, 127, 128, 1000, 4095])
-def test_further_behind_an_ended_file_is_never_reached(
+def test_further_after_an_ended_file_is_never_reached(
     tailer: quire.JournalTailer, beyond: int
 ) -> None:
     assert not tailer.move_to_index(at(0, beyond))
@@ -109,7 +109,7 @@ def test_one_past_the_last_of_the_open_file_waits_there(
     assert tailer.read() == quire.Excerpt(index, b"next")
 
 
-def test_further_behind_the_open_file_is_reached_when_it_is_written(
+def test_further_after_the_open_file_is_reached_when_it_is_written(
     tailer: quire.JournalTailer, appender: quire.JournalAppender
 ) -> None:
     assert not tailer.move_to_index(INDEXES[-1] + 3)
@@ -145,7 +145,7 @@ def test_what_can_be_no_index_is_an_error_and_moves_nothing(
     assert tailer.read_bytes() == TEXTS[4]
 
 
-def test_the_end_is_behind_the_last_message(
+def test_the_end_is_after_the_last_message(
     tailer: quire.JournalTailer, appender: quire.JournalAppender
 ) -> None:
     tailer.to_end()

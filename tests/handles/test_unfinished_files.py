@@ -79,7 +79,7 @@ def test_reading_only_goes_without_such_a_table(
     assert snapshot(filled) == before
 
 
-def test_a_table_that_was_cut_behind_its_header_is_read_and_mended(
+def test_a_table_that_was_cut_after_its_header_is_read_and_mended(
     filled: Path, clock: quire.ManualClock
 ) -> None:
     """The part of a key that is left holds a lock word of 0, which no process has."""
@@ -93,7 +93,7 @@ def test_a_table_that_was_cut_behind_its_header_is_read_and_mended(
 
 @pytest.mark.parametrize("damage", FEW, ids=UNFINISHED.keys())
 @pytest.mark.parametrize("table", some(["with a table", "without"], keep=[1]))
-def test_appends_go_on_behind_a_newest_file_that_was_never_completed(
+def test_appends_go_on_after_a_newest_file_that_was_never_completed(
     table: str,
     damage: Damage,
     filled: Path,

@@ -112,7 +112,7 @@ def test_settings_have_names_of_their_own() -> None:
         ("roll_time_zone", r"quire.open\(time_zone=...\)"),
     ],
 )
-def test_an_option_in_the_wrong_place_is_told_where_it_belongs(
+def test_an_option_in_the_wrong_place_is_reported_where_it_belongs(
     tmp_path: Path, name: str, place: str
 ) -> None:
     wrong: Any = {name: 4}

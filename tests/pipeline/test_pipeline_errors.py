@@ -34,7 +34,7 @@ Caused by: java.lang.RuntimeException: no
 """
 
 
-def test_an_error_of_a_function_is_told_with_its_place() -> None:
+def test_an_error_of_a_function_is_reported_with_its_place() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         _ = 1 / 0
 

@@ -228,7 +228,7 @@ def test_one_run_at_a_time_has_the_state(spark: SparkSession, tmp_path: Path) ->
         run(spark, tmp_path, f"{TRADES}sinks: [{{from: trades, format: parquet, path: out}}]\n")
 
 
-def test_a_package_that_is_missing_is_told_before_anything_runs(
+def test_a_package_that_is_missing_is_reported_before_anything_runs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     sink = "sinks: [{from: trades, format: delta, path: out}]\n"

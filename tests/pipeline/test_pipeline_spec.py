@@ -108,7 +108,7 @@ def test_a_file_becomes_values(tmp_path: Path) -> None:
     assert pipeline.quarantine.destination == str(tmp_path / "kept/trades/quarantine")
 
 
-def test_everything_wrong_in_the_form_is_told_at_once(tmp_path: Path) -> None:
+def test_everything_wrong_in_the_form_is_reported_at_once(tmp_path: Path) -> None:
     path = changed(
         tmp_path,
         ("format: csv", "format: xml"),

@@ -83,7 +83,7 @@ def test_several_of_them_in_a_row_stay_delivered(path: Path) -> None:
     assert agreed(path) == MESSAGES
 
 
-def test_what_lies_behind_a_gap_is_not_taken_for_the_message(path: Path) -> None:
+def test_what_lies_after_a_gap_is_not_taken_for_the_message(path: Path) -> None:
     """Its producer died once more, before it claimed an entry, and Java's kept those bytes."""
     pend(path, 1)
     poke(path / "0.qmx", ENTRY * 2, entry(end_of(1) + 7, len(MESSAGES[2])))

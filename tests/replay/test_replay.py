@@ -254,7 +254,7 @@ def test_each_message_waits_until_it_is_due(hours: Messages, path: Path) -> None
     assert seen == [(number * 2 * 3600, index) for number, (index, _) in enumerate(hours)]
 
 
-def test_what_falls_behind_the_pace_is_told(hours: Messages, path: Path) -> None:
+def test_a_replay_that_falls_short_of_its_pace_is_reported(hours: Messages, path: Path) -> None:
     timer = Timer(late_s=0.25)
 
     done = quire.replay(
@@ -379,7 +379,7 @@ def test_a_time_in_a_field_begins_and_ends_a_stretch(hours: Messages, path: Path
     ],
 )
 @pytest.mark.usefixtures("hours")
-def test_what_cannot_be_replayed_is_told_in_one_line(
+def test_what_cannot_be_replayed_is_reported_in_one_line(
     cli: Cli, path: Path, arguments: list[str], problem: str
 ) -> None:
     ran = cli("replay", path, *arguments)

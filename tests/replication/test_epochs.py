@@ -154,7 +154,7 @@ def by_callback(appender: quire.JournalAppender) -> int:
 
 
 @pytest.mark.parametrize("write", [written, in_flight, by_callback])
-def test_who_waits_for_a_message_that_was_put_aside_is_told(
+def test_a_waiter_learns_that_a_message_was_put_aside(
     tmp_path: Path, write: Callable[[quire.JournalAppender], int]
 ) -> None:
     """Its queue is the source again meanwhile, and replicas have another message of its index."""
@@ -245,7 +245,7 @@ def test_messages_are_not_cut_off_under_a_running_source(tmp_path: Path) -> None
     check_nobody_has_the_next(first)
 
 
-def test_who_waits_while_a_repair_cuts_messages_off_is_told(tmp_path: Path) -> None:
+def test_a_waiter_learns_that_a_repair_cut_messages_off(tmp_path: Path) -> None:
     first = tmp_path / "first"
     append(first, "1", "2")
     asyncio.run(in_sync(first, tmp_path / "second"))

@@ -132,7 +132,7 @@ def test_a_listening_sink_whose_copy_is_promoted_ends(tmp_path: Path) -> None:
         run(work(queue))
 
 
-def test_a_second_source_is_told_that_the_sink_follows_another(
+def test_a_second_source_learns_that_the_sink_follows_another(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(first: quire.JournalQueue, second: quire.JournalQueue) -> None:

@@ -139,7 +139,7 @@ def test_a_process_that_opens_a_cycle_after_the_decision_keeps_it(
 
 
 @pytest.mark.parametrize("action", ["delete", "move", "archive"])
-def test_a_named_tailer_that_comes_after_the_last_look_is_told(
+def test_a_named_tailer_that_comes_after_the_last_look_is_reported(
     orders: Path, tmp_path: Path, action: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The run stands between its last look and the removal."""

@@ -257,7 +257,7 @@ def test_listeners_are_called_once_each_cycle_is_gone(orders: Path) -> None:
     assert seen == [("20240115F.cq4", False), ("20240116F.cq4", False)]
 
 
-def test_progress_is_told(orders: Path) -> None:
+def test_progress_is_reported(orders: Path) -> None:
     seen: list[tuple[str, int, int]] = []
 
     def progress(what: str, done: int, total: int) -> None:

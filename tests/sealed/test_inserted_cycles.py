@@ -135,7 +135,7 @@ def checkpoint_at(path: Path, time_ms: int) -> None:
         opened.write(body + b" - " + changes + b"\n")
 
 
-def test_a_checkpoint_of_a_time_to_come_is_told_and_not_signed_after(
+def test_a_checkpoint_of_a_time_to_come_is_reported_and_not_signed_after(
     tmp_path: Path, key: Path
 ) -> None:
     queue = tmp_path / "queue"
@@ -167,7 +167,7 @@ def test_a_time_that_no_calendar_has_ends_the_seals(
 
 
 @pytest.mark.parametrize("cycle", [2**31 - 1, 2**31, 2**40])
-def test_a_cycle_that_no_queue_has_is_told(tmp_path: Path, cycle: int) -> None:
+def test_a_cycle_that_no_queue_has_is_reported(tmp_path: Path, cycle: int) -> None:
     queue = tmp_path / "queue"
     fill(queue, 0)
     seal(queue)

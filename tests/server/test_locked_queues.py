@@ -69,7 +69,7 @@ def test_those_who_wait_for_one_queue_hold_up_nobody_else(tmp_path: Path) -> Non
         assert client.xlen("q") == 2 + 2 * CLIENTS // 3
 
 
-def test_each_of_them_is_told_who_holds_the_lock(
+def test_each_of_them_learns_who_holds_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "queues"

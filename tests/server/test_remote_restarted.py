@@ -150,7 +150,7 @@ def test_those_that_are_idle_go_on(tmp_path: Path, end: str) -> None:
         assert [it.read_bytes() for it in (named, waiting)] == [b"2"] * 2
 
 
-def test_what_was_received_is_answered_and_nobody_else_is_told_anything(tmp_path: Path) -> None:
+def test_what_was_received_is_answered_and_nobody_else_learns_anything(tmp_path: Path) -> None:
     root = tmp_path / "queues"
     with ExitStack() as stack:
         port, process = stack.enter_context(serving(root))

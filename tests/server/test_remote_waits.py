@@ -229,7 +229,7 @@ def test_a_queue_that_is_not_replicated_says_so(server: str, tmp_path: Path) -> 
             appender.acknowledged(1)
 
 
-def test_who_waits_through_a_server_is_told_that_messages_were_cut_off(
+def test_a_waiter_through_a_server_learns_that_messages_were_cut_off(
     pair: tuple[Replicated, int],
 ) -> None:
     running, port = pair

@@ -17,7 +17,7 @@ def line_of(error: Exception) -> str:
     return lines[-1].strip()
 
 
-def test_all_that_is_wrong_with_options_is_told_at_once(
+def test_all_that_is_wrong_with_options_is_reported_at_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     record(tmp_path / "queue", per_day=1)

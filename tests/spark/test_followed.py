@@ -54,7 +54,7 @@ def test_an_offset_is_the_next_index_of_each_topic(source: Source) -> None:
     assert Driver(source, startingOffsets="latest").plan() == ends
 
 
-def test_a_stream_starts_where_it_is_told(source: Source) -> None:
+def test_a_stream_starts_where_it_is_asked_to(source: Source) -> None:
     offsets = {"orders": hex(source.indexes("orders")[5]), "trades": "latest"}
     by_offsets = Driver(source, startingOffsets=json.dumps(offsets))
     assert by_offsets.batch() == 4
@@ -161,7 +161,7 @@ def test_a_planned_batch_that_is_gone_is_a_loss(source: Source) -> None:
     assert pairs(driver.read(driver.offsets, end)) == [("trades", 0), ("trades", 1)]
 
 
-def test_what_is_lost_is_told_once_where_it_is_allowed(
+def test_what_is_lost_is_reported_once_where_it_is_allowed(
     source: Source, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver = Driver(source, failOnDataLoss="false")
@@ -326,7 +326,7 @@ def few_files() -> Generator[None]:
 
 
 @pytest.mark.parametrize("asked", ["initialOffset", "prepareForTriggerAvailableNow"])
-def test_damage_is_told_with_its_topic_from_the_start(source: Source, asked: str) -> None:
+def test_damage_is_reported_with_its_topic_from_the_start(source: Source, asked: str) -> None:
     for file in (source.path / "trades").glob("*.cq4"):
         file.write_bytes(b"\1" * 4096)
     reader = Driver(source, startingOffsets="latest").reader

@@ -103,7 +103,7 @@ def test_a_share_and_a_reader_pickle() -> None:
     assert isinstance(reader, BatchReader)
 
 
-def test_every_wrong_option_is_told_at_once() -> None:
+def test_every_wrong_option_is_reported_at_once() -> None:
     with pytest.raises(OptionsError) as caught:
         ReadOptions.of({"path": "/no/such", "batchRows": "0", "recordsPerPartition": "x", "to": ""})
 

@@ -160,7 +160,7 @@ def test_a_write_is_finished_by_the_default_key(path: Path, target: Target) -> N
     assert found(path) == EXPECTED
 
 
-def test_a_write_is_finished_behind_what_others_appended_plain(path: Path, target: Target) -> None:
+def test_a_write_is_finished_after_what_others_appended_plain(path: Path, target: Target) -> None:
     killed(target, stage(target), 1)
     with open_any(path, key=KEY):
         (path / "keys.quire").rename(path / "away")

@@ -163,7 +163,9 @@ def test_a_queue_is_made_as_asked_for(spark: SparkSession, path: Path, tmp_path:
     assert messages(other) == [b"\xa1\0\xe2n0", b"\xa1\1\xe2n1", b"\xa1\0\xe2n0"]
 
 
-def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+def test_everything_wrong_is_reported_at_once(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
     with quire.open(path, roll_cycle="FAST_DAILY"):
         pass
     (tmp_path / "file").touch()

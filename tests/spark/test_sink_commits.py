@@ -115,7 +115,7 @@ def test_a_replayed_batch_is_dropped_and_a_new_one_or_another_writers_is_not(
     assert hidden(path) == ["another/done.json", "lock", "w/done.json"]
 
 
-def test_a_write_that_is_not_remembered_leaves_nothing_behind(path: Path, target: Target) -> None:
+def test_a_write_that_is_not_remembered_leaves_nothing(path: Path, target: Target) -> None:
     assert commit(target, "once", 0, staged(path, 0, writer="once"), kept=False)
 
     assert hidden(path) == ["lock"]
@@ -264,7 +264,7 @@ def stage_many(folder: StagedBatch, batch: int, rows: int) -> Part:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
+def test_a_full_disk_is_reported_and_the_rest_comes_with_the_next_commit(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, left = quire.JournalAppender._write_column, [3]
@@ -288,7 +288,7 @@ def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_table_that_is_replaced_amid_a_commit_is_told_and_the_rest_comes_with_the_next(
+def test_a_table_that_is_replaced_amid_a_commit_is_reported_and_the_rest_comes_with_the_next(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, left = quire.JournalAppender._write_column, [3]
@@ -367,7 +367,7 @@ def test_staged_files_that_are_gone_are_named(
 
 
 @pytest.mark.usefixtures("half_done")
-def test_equal_messages_of_others_behind_a_whole_chunk_are_not_taken_for_staged_ones(
+def test_equal_messages_of_others_after_a_whole_chunk_are_not_taken_for_staged_ones(
     path: Path,
 ) -> None:
     reached = len(found(path))

@@ -110,7 +110,7 @@ def test_pruned_messages_fail_the_stream_with_one_line(sink: Sink, source: Sourc
     assert f"DataLossError: {line} (failOnDataLoss=false" in str(raised.value)
 
 
-def test_a_stream_may_go_on_behind_pruned_messages(sink: Sink, source: Source) -> None:
+def test_a_stream_may_go_on_after_pruned_messages(sink: Sink, source: Source) -> None:
     sink.run()
     source.record("orders", 2)
     source.roll()

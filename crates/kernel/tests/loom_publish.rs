@@ -37,7 +37,7 @@ fn cells() -> Arc<Cells> {
 // Red with: a relaxed CAS or load of the header; the header stored first; no zeros after the
 // payload.
 #[test]
-fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_behind_it() {
+fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_after_it() {
     loom::model(|| {
         let cells = cells();
         // Bytes left by a writer that died before it published.

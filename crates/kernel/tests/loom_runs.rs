@@ -13,7 +13,7 @@ use quire_kernel::chronicle::protocol::lock::guard::{
 };
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{
-    NotPublished, Payload, publish, show, store, store_behind,
+    NotPublished, Payload, publish, show, store, store_after,
 };
 use quire_kernel::memory::{Cells, Mapping};
 use quire_kernel::probe::fault::Step;
@@ -53,7 +53,7 @@ fn store_run(cells: &Cells) {
     let held = guard(cells, HOLDER);
     store(cells, FIRST, Payload::new(&RUN[0]), &held).unwrap();
     let word = document::word(4, false);
-    store_behind(cells, SECOND, Payload::new(&RUN[1]), word, &held).unwrap();
+    store_after(cells, SECOND, Payload::new(&RUN[1]), word, &held).unwrap();
     held.keep();
 }
 

@@ -56,12 +56,12 @@ impl Topics {
     #[must_use]
     pub fn find(&self, message: &[u8]) -> Option<Wanted> {
         let mut cursor = Reader::new(message);
-        let behind_history = skip_history(&mut cursor);
+        let after_history = skip_history(&mut cursor);
         if cursor.name_if()? != self.event {
             return None;
         }
         let key = *self.keys.get(&Key::read(&mut cursor)?)?;
-        let start = if behind_history { 0 } else { u32::try_from(cursor.offset()).ok()? };
+        let start = if after_history { 0 } else { u32::try_from(cursor.offset()).ok()? };
         Some(Wanted { key, start })
     }
 }

@@ -27,7 +27,7 @@ from quire.arrow.schema import Schema
 from quire.errors import ArchiveError, NotAQueueError, QuireError
 from quire.formats.detection import format_of
 from quire.handles.base import Queue
-from quire.maintenance.left_out import tell_pending, tell_plain
+from quire.maintenance.left_out import warn_pending, warn_plain
 from quire.opening.discovery import check_local, topics_of
 from quire.opening.opener import open as open_queue
 from quire.ranges.event_time import TimeField
@@ -185,9 +185,9 @@ class _TopicRun:
         topic = self._topic
         try:
             self._adopt()
-            tell_pending(self._path, "archive")
+            warn_pending(self._path, "archive")
             with open_queue(self._path, read_only=True, create=False) as queue:
-                tell_plain(self._path, "archive")
+                warn_plain(self._path, "archive")
                 damaged = check_identity(topic, queue)
                 topic.root = self._root
                 before = topic.decodings[-1] if topic.decodings else None
@@ -204,7 +204,7 @@ class _TopicRun:
         except (QuireError, OSError) as error:
             self._fail(None, error)
             self._is_same = False  # a full disk, or the like: nothing is deleted by this run
-        self._tell_lost()
+        self._warn_lost()
 
     def lose(self, *, accept_loss: bool) -> None:
         """Report the losses of a queue that is gone."""
@@ -221,9 +221,9 @@ class _TopicRun:
             self._archive.keep(topic)
         except (QuireError, OSError) as error:
             self._fail(None, error)
-        self._tell_lost()
+        self._warn_lost()
 
-    def _tell_lost(self) -> None:
+    def _warn_lost(self) -> None:
         topic = self._topic
         self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.still_lost]
 

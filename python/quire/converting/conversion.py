@@ -29,7 +29,7 @@ from quire.errors import ConvertError
 from quire.formats.columns import Columns
 from quire.formats.detection import FORMATS
 from quire.handles.base import Queue
-from quire.maintenance.left_out import tell_left_out
+from quire.maintenance.left_out import warn_left_out
 from quire.opening.opener import opened_source
 from quire.ranges.damage import ON_DAMAGE, Lost
 
@@ -128,7 +128,7 @@ def convert(  # noqa: PLR0913 - by keywords
         need_arrow()
     with opened_source(source) as queue:
         _check_apart(Path(queue.path), path)
-        tell_left_out(queue.path, "conversion")
+        warn_left_out(queue.path, "conversion")
         plan = Source(queue, skips=on_damage == "skip")
         with SafeFolder.at(path, create=PRIVATE) as folder, _locked(path):
             settings = _settings(folder, plan, asked)

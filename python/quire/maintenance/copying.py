@@ -31,7 +31,7 @@ from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_groups import put_groups
 from quire.maintenance.copying_snapshots import SnapshotCopy
 from quire.maintenance.copying_writes import WritesCopy
-from quire.maintenance.left_out import tell_pending
+from quire.maintenance.left_out import warn_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.maintenance.sink_writes import FOLDER
@@ -113,7 +113,7 @@ def copy_queue(
         open_queue(given, read_only=True, create=False) as queue,
         working_folder(path, [Path(queue.path)], "copying") as folder,
     ):
-        pending = tell_pending(queue.path, "copy")
+        pending = warn_pending(queue.path, "copy")
         groups = lowest_needed(queue.path)
         if adapter_of(queue).has_snapshots:
             copied = SnapshotCopy(queue, folder, progress).run()

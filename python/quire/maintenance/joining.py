@@ -12,7 +12,7 @@ from quire._common import arguments
 from quire._native import RollCycle
 from quire.formats.adapters import tailer_of
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.maintenance.left_out import tell_left_out
+from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import read_merged
@@ -97,7 +97,7 @@ def merge_queues(
         with working_folder(path, [Path(it.path) for it in queues], "merging") as folder:
             empty(folder)
             for source in queues:
-                tell_left_out(source.path, "merge")
+                warn_left_out(source.path, "merge")
             messages = read_merged(found, key=lambda it: key(it.excerpt))
             with Result(folder.path, queues[0], cycle_name) as result:
                 for excerpt, time_ms in messages:

@@ -14,7 +14,7 @@ from quire.sealed.key_file import is_encrypted
 _LOG: Final = logging.getLogger("quire")
 
 
-def tell_pending(path: str, what: str) -> int:
+def warn_pending(path: str, what: str) -> int:
     """
     Log a warning if messages wait in a queue's ring, and return how many.
 
@@ -44,10 +44,10 @@ def tell_pending(path: str, what: str) -> int:
     return messages
 
 
-def tell_left_out(path: str, what: str) -> None:
+def warn_left_out(path: str, what: str) -> None:
     """Log what the ring holds, that keys are left out, and the groups that stay with the queue."""
-    tell_pending(path, what)
-    tell_plain(path, what)
+    warn_pending(path, what)
+    warn_plain(path, what)
     if groups := lowest_needed(path):
         _LOG.warning(
             "the %s has no consumer groups, as its indexes are others: groups=%s path=%s",
@@ -57,7 +57,7 @@ def tell_left_out(path: str, what: str) -> None:
         )
 
 
-def tell_plain(path: str, what: str) -> None:
+def warn_plain(path: str, what: str) -> None:
     """Log a warning if the queue is encrypted, as what is made of its messages is not."""
     if is_encrypted(path):
         _LOG.warning(

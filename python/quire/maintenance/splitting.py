@@ -13,7 +13,7 @@ from urllib.parse import quote
 from quire._common import arguments
 from quire.errors import UnsupportedError
 from quire.formats.adapters import tailer_of
-from quire.maintenance.left_out import tell_left_out
+from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.opening.opener import open as open_queue
 from quire.ranges.damage import Skipped, messages_of
@@ -81,7 +81,7 @@ def split_queue(
         ExitStack() as opened,
     ):
         empty(folder)
-        tell_left_out(queue.path, "split")
+        warn_left_out(queue.path, "split")
         times, total = CycleTimes(queue), queue.entry_count
         tailer: Any = opened.enter_context(closing(tailer_of(queue)))
         for number, excerpt in enumerate(messages_of(queue, tailer, skipped)):

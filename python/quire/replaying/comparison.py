@@ -232,7 +232,7 @@ class _Pairs:
     def _has_more(self, count: int, *, with_indexes: bool) -> bool:
         """Read on, past what is the same byte for byte; return whether messages wait: *count*."""
         left, right = self._left, self._right
-        self._tell()
+        self._report()
         while not left.waiting and not right.waiting:
             chunk, other = left.chunks.take(), right.chunks.take()
             if not _are_same(chunk, other, with_indexes=with_indexes):
@@ -242,7 +242,7 @@ class _Pairs:
                 return False
             else:
                 self._counts.alike += len(chunk)
-                self._tell()
+                self._report()
         self._fill(count)
         return True
 
@@ -251,7 +251,7 @@ class _Pairs:
         self._left.fill(count, len(self._right.waiting))
         self._right.fill(count, len(self._left.waiting))
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is not None:
             self._progress(self._counts.alike + self._counts.changed + self._counts.left)
 

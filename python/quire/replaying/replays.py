@@ -18,7 +18,7 @@ from quire.formats.columns import Columns
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
 from quire.handles.base import Appender
-from quire.maintenance.left_out import tell_plain
+from quire.maintenance.left_out import warn_plain
 from quire.opening.opener import QueueOrPath, open_as, opened_source
 from quire.ranges.damage import Skipped
 from quire.ranges.range import (
@@ -173,7 +173,7 @@ class Copy:
         kind, options = out_options(source, roll_cycle, self._clock)
         self._out = self._stack.enter_context(open_as(kind, out, **options))
         if not is_encrypted(self._out.path):
-            tell_plain(source.path, "replayed queue")
+            warn_plain(source.path, "replayed queue")
         self._progress = progress
         self._numbers = _Numbers(self._out)
         self._next = plan.range.first

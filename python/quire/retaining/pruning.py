@@ -226,10 +226,10 @@ class Run:
             cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number) or cycles.moved(cycle)
         )
         if kept is None:
-            self._tell_overtaken(stale, cycle.number, report)
+            self._warn_overtaken(stale, cycle.number, report)
         return kept
 
-    def _tell_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
+    def _warn_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
         """Report the stale readers that need a cycle up to the last one."""
         if self._rule.action == "compress":
             return  # they read what was compressed
@@ -256,12 +256,12 @@ class Run:
 
         found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
         report.kept += found.kept
-        self._tell_clock(cycles, found, now_ms)
+        self._warn_clock(cycles, found, now_ms)
         if report.dry_run and found.going:
-            self._tell_overtaken(stale, found.going[-1][0].number, report)
+            self._warn_overtaken(stale, found.going[-1][0].number, report)
         return found
 
-    def _tell_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
+    def _warn_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
         """Log that cycles go because of their age though they are young beside the newest one."""
         keep_ms = self._rule.limits.keep_ms
         if keep_ms is None or not found.going:

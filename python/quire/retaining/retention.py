@@ -151,12 +151,12 @@ class _Thread:
             return False
         except Exception as error:  # noqa: BLE001 - the thread goes on, and tries again
             if not self._ended.is_set():  # an archive's failure for this reason, or StoppedError
-                self._tell(error)
+                self._warn(error)
             return False
         self._failure = ""
         return not any(it.reason.startswith(_FOR_A_READER) for it in report.kept)
 
-    def _tell(self, error: Exception) -> None:
+    def _warn(self, error: Exception) -> None:
         """Log a failure, but not the same one twice in a row."""
         if self._failure != str(error):
             self._failure = str(error)

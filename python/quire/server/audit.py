@@ -88,7 +88,7 @@ class Audit:
         if command:
             row["command"] = command
         now_s = self._clock()
-        self._tell(now_s)
+        self._write_counts(now_s)
         if what not in _COUNTED:
             self._write(row)
             return
@@ -102,7 +102,7 @@ class Audit:
         self._counted[key] = _Counted(row, now_s + _PERIOD_S)
         self._write(row)
 
-    def _tell(self, now_s: float) -> None:
+    def _write_counts(self, now_s: float) -> None:
         """Write how often there was again what was counted for long enough, the oldest first."""
         while self._counted:
             key, oldest = next(iter(self._counted.items()))
@@ -121,7 +121,7 @@ class Audit:
 
     def close(self) -> None:
         """Write what was counted, and close the queue."""
-        self._tell(float("inf"))
+        self._write_counts(float("inf"))
         self._queue.close()
 
 

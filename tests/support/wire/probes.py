@@ -290,7 +290,7 @@ def _comment(document: quire.WriteDocument) -> None:
     document.wire.write("a", 1, int)
 
 
-def _comment_behind(document: quire.WriteDocument) -> None:
+def _comment_after(document: quire.WriteDocument) -> None:
     document.wire.write("a", 1, int)
     document.wire.write_comment("a remark")
 
@@ -316,7 +316,7 @@ DOCUMENTS: dict[str, Callable[[quire.WriteDocument], None]] = {
     "bare four values": _four_values,
     "raw bytes": lambda document: document.write_bytes(b"raw bytes"),
     "comment": _comment,
-    "comment behind a field": _comment_behind,
+    "comment behind a field": _comment_after,
 }
 
 NOT_OFFERED = {

@@ -364,7 +364,7 @@ impl Tailer {
             detached(py, |may_wait| LastWritten::new(self.0.queue(), output, may_wait)),
         )?;
         let found = scan::through(py, |may_wait| search.look(may_wait))?;
-        or_raise(py, detached(py, |may_wait| search.go_behind(&self.0, found, may_wait)))
+        or_raise(py, detached(py, |may_wait| search.go_past(&self.0, found, may_wait)))
     }
 
     #[doc = stub!("Tailer.close")]

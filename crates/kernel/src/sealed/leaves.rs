@@ -131,7 +131,7 @@ impl Walk {
             match self.view.slot(self.position) {
                 Ok(Slot::Document(document)) => self.take(&document, proving)?,
                 Ok(Slot::Waiting(_)) => {
-                    self.look_behind()?;
+                    self.look_past()?;
                     break;
                 }
                 Ok(Slot::EndOfData) => {
@@ -195,7 +195,7 @@ impl Walk {
     }
 
     /// Checks whether there are checksums of messages after the last one.
-    fn look_behind(&mut self) -> Result<()> {
+    fn look_past(&mut self) -> Result<()> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
         if checksums.newest(self.found.tree.count())? != 0 {
             // False if a message was appended since.

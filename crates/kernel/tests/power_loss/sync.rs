@@ -147,7 +147,7 @@ fn a_sync_covers_a_file_whose_creator_died_before_it_counted() {
 
     clock.store(START_MS + DAY_MS, Ordering::Release);
     let last = appender
-        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"behind it"))
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"after it"))
         .expect("append");
 
     let names = [first, last].map(|index| name_of(&queue, queue.roll().split(index).expect("").0));

@@ -58,7 +58,7 @@ impl Topic {
     /// The key as text; null if the message has none, or one that is neither a string nor a number.
     fn add(&mut self, message: &[u8]) {
         let length = self.keys.len();
-        let found = key_behind(&self.event, message).map(|mut key| self.keys.read(&mut key));
+        let found = key_after(&self.event, message).map(|mut key| self.keys.read(&mut key));
         if !matches!(found, Some(Ok(()))) {
             self.keys.truncate(length);
             self.keys.push_null();
@@ -67,7 +67,7 @@ impl Topic {
 }
 
 /// The position of the key: after any history and the event's name.
-fn key_behind<'a>(event: &[u8], message: &'a [u8]) -> Option<Reader<'a>> {
+fn key_after<'a>(event: &[u8], message: &'a [u8]) -> Option<Reader<'a>> {
     let mut cursor = Reader::new(message);
     history::take(&mut cursor).ok()?;
     match cursor.name() {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_behind_its_event_and_the_history() {
+    fn a_key_is_found_after_its_event_and_the_history() {
         for (message, found) in [
             (&b"\xB9\x02to\xE1aX"[..], true),
             (b"\xC2to\xE1aX", true),
@@ -90,7 +90,7 @@ mod tests {
             (b"\xB9\x7Fto", false),
             (b"", false),
         ] {
-            assert_eq!(key_behind(b"to", message).is_some(), found);
+            assert_eq!(key_after(b"to", message).is_some(), found);
         }
     }
 

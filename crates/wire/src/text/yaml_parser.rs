@@ -104,12 +104,12 @@ impl Parser<'_> {
             return self.object_key(indent, YamlStyle::Block, 0);
         }
         if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
-            return self.value_behind(indent, 0);
+            return self.value_after_indicator(indent, 0);
         }
         let found = self.from.scalar(YamlStyle::Block)?;
         if self.from.takes_colon(YamlStyle::Block) {
             self.put_name(&found, Names::Keys)?;
-            let put = self.value_behind(indent + 1, 0);
+            let put = self.value_after_indicator(indent + 1, 0);
             return self.named(&found, put);
         }
         self.put(&found)?;
@@ -121,7 +121,7 @@ impl Parser<'_> {
         let is_list = self.from.is_item();
         if !is_list && !self.from.is_key_mark() {
             if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
-                return self.value_behind(indent, depth);
+                return self.value_after_indicator(indent, depth);
             }
             let first = self.from.scalar(YamlStyle::Block)?;
             if !self.from.takes_colon(YamlStyle::Block) {
@@ -131,7 +131,7 @@ impl Parser<'_> {
             let depth = reader::deeper(depth, self.from.at)?;
             let block = writer::open_block(&mut self.out);
             self.put_name(&first, names)?;
-            let put = self.value_behind(indent + 1, depth);
+            let put = self.value_after_indicator(indent + 1, depth);
             self.named(&first, put)?;
             self.entries(indent, names, depth)?;
             writer::close_block(&mut self.out, block);
@@ -159,7 +159,7 @@ impl Parser<'_> {
                 return Err(self.from.unexpected("a colon after a name"));
             }
             self.put_name(&name, names)?;
-            let put = self.value_behind(indent + 1, depth);
+            let put = self.value_after_indicator(indent + 1, depth);
             self.named(&name, put)?;
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Parser<'_> {
             self.from.at += 1;
             self.from.skip_spaces();
             if self.from.is_line_over() || self.from.peek() == Some(b'!') {
-                self.value_behind(indent + 1, depth)?;
+                self.value_after_indicator(indent + 1, depth)?;
             } else {
                 let column = self.from.column();
                 self.block(column, Names::Keys, depth)?;
@@ -181,7 +181,7 @@ impl Parser<'_> {
 
     /// The value after a name and its colon, or after the dash of an item: on the same line or the
     /// next ones, from column `least` on.
-    fn value_behind(&mut self, least: usize, depth: usize) -> Result<()> {
+    fn value_after_indicator(&mut self, least: usize, depth: usize) -> Result<()> {
         self.from.skip_spaces();
         let mut names = Names::Keys;
         while self.from.peek() == Some(b'!') {
@@ -306,7 +306,7 @@ impl Parser<'_> {
             return Err(self.from.unexpected("a colon after a key"));
         }
         match style {
-            YamlStyle::Block => self.value_behind(indent + 1, depth),
+            YamlStyle::Block => self.value_after_indicator(indent + 1, depth),
             YamlStyle::Flow => self.flow_value(depth),
         }
     }

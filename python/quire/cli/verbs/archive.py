@@ -121,7 +121,7 @@ def archive(
     else:
         reported = {"kept": report.kept, "failed": report.failed, "lost": report.lost}
         print_rows(style, _COLUMNS, [*_archived(report), *_rows(reported)])
-    _tell("kept", report.kept)
+    _print_failures("kept", report.kept)
     _fail("failed", report.failed, "lost", report.lost)
 
 
@@ -197,7 +197,7 @@ def _summary(report: Report) -> str:
     return " ".join(f"{name}={value}" for name, value in parts.items())
 
 
-def _tell(what: str, failures: Iterable[Failure]) -> None:
+def _print_failures(what: str, failures: Iterable[Failure]) -> None:
     for failure in failures:
         print_error(f"{what}: {failure}")
 
@@ -211,6 +211,6 @@ def _fail(*reported: Any) -> None:  # noqa: ANN401 - pairs
 
     """
     for what, failures in zip(reported[::2], reported[1::2], strict=True):
-        _tell(what, failures)
+        _print_failures(what, failures)
     if any(reported[1::2]):
         raise click.exceptions.Exit(1)

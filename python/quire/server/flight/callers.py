@@ -114,7 +114,7 @@ class Callers(flight.ServerMiddlewareFactory):
         peer = _shown(cast("bytes | str", context.peer()))
         caller = Caller(self._found(given.token, peer), peer)
         if caller.token is not None:
-            self._tell("authenticated", caller, "")
+            self._audit("authenticated", caller, "")
         return caller
 
     def _found(self, token: bytes | None, peer: str) -> Token | None:
@@ -148,7 +148,7 @@ class Callers(flight.ServerMiddlewareFactory):
             raise flight.FlightUnauthorizedError(
                 f"the token may not {right} this queue: name={topic}"
             )
-        self._tell(right, caller, topic)
+        self._audit(right, caller, topic)
 
     def check_still(self, caller: Caller) -> None:
         """
@@ -171,7 +171,7 @@ class Callers(flight.ServerMiddlewareFactory):
         except OptionsError:
             return True
 
-    def _tell(self, what: str, caller: Caller, topic: str) -> None:
+    def _audit(self, what: str, caller: Caller, topic: str) -> None:
         """Write the first use that a connection makes of a queue to the audit log."""
         token = "" if caller.token is None else caller.token.name
         key = (caller.peer, token, what, topic)

@@ -241,7 +241,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 else:
                     found = followed.between(offset, stop[0], before, stop[1])
         if found.is_lossy:
-            self._tell_loss(topic, offset, found)
+            self._warn_loss(topic, offset, found)
         return found
 
     def _topics(self) -> dict[str, str]:
@@ -282,7 +282,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             self._unreadable.discard(topic)
 
-    def _tell_loss(self, topic: str, offset: int, found: Backlog) -> None:
+    def _warn_loss(self, topic: str, offset: int, found: Backlog) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
         others = ", others are in their place" if found.is_replaced else ""
         problem = f"messages are gone{others}: topic={topic} expected={offset:#x} first={first}"

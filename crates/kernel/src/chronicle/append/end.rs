@@ -510,7 +510,7 @@ fn check_clock(queue: &Queue, cycle: i32, now: i64) -> Result<()> {
     };
     let (span, path) = (schedule.span_of(newest), queue.path().to_path_buf());
     if span.start.saturating_sub(now) > FAR_AHEAD_MS {
-        queue.tell_once(newest, || {
+        queue.warn_once(newest, || {
             let (now, starts) = (time_text(now), time_text(span.start));
             format!(
                 "the newest cycle is far ahead of the clock, and gets every message until then: \

@@ -175,7 +175,7 @@ impl Tail {
             self.run.first = (position, word);
             publish::store(cells, position, payload, guard)
         } else {
-            publish::store_behind(cells, position, payload, word, guard)
+            publish::store_after(cells, position, payload, word, guard)
         };
         stored.map_err(|error| indexing::not_published(&self.view, position, error, guard))?;
         if IndexWriter::is_due(&self.view, self.sequence) {

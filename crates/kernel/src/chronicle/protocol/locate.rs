@@ -134,7 +134,7 @@ pub fn locate(view: &mut View, sequence: u64) -> Result<Located> {
 }
 
 /// An error if the file's write position lies after its first empty header.
-pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
+pub fn check_nothing_after(view: &mut View, position: u64) -> Result<()> {
     let last = view.word(view.file().layout.write_position)?; // even if the file is cut short
     if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
         return Ok(());

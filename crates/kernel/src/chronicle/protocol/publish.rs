@@ -77,7 +77,7 @@ pub fn publish(
 /// Steps 8a to 8c for a later document of a run, whose first header is still 0 and publishes all:
 /// also stores its own header.
 #[inline]
-pub fn store_behind(
+pub fn store_after(
     cells: &Cells,
     position: u64,
     payload: Payload<'_>,

@@ -191,7 +191,7 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
         return create::discard(path, guard);
     }
     file.window.refresh_len()?;
-    if leads_behind(&mut view, &end)? {
+    if leads_past(&mut view, &end)? {
         keep_aside(file.window.file(), path, end.position)?;
         warnings::leave(format!(
             "messages were lost, as by a power cut: the file ends before what its index says: \
@@ -242,7 +242,7 @@ fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
                 let position = walk.at.position;
                 let end = End { position, last };
                 let after = End { position: position + HEADER_LEN, last };
-                return Ok(if leads_behind(view, &after)? { None } else { Some(end) });
+                return Ok(if leads_past(view, &after)? { None } else { Some(end) });
             }
             Err(error) => return Err(error),
         }
@@ -256,10 +256,10 @@ fn upper(view: &mut View, end: &End) -> Result<Option<ArrayLayout>> {
 }
 
 /// Whether the write position, or an index slot, points past the end.
-fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
+fn leads_past(view: &mut View, end: &End) -> Result<bool> {
     let len = view.file().window.file_len();
-    let is_behind = |position| position >= end.position && position < len;
-    if is_behind(view.write_position()?) {
+    let is_past = |position| position >= end.position && position < len;
+    if is_past(view.write_position()?) {
         return Ok(true);
     }
     let Some(upper) = upper(view, end)? else { return Ok(false) };
@@ -267,12 +267,12 @@ fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
     let next = shape.upper_slot(end.next_sequence());
     for number in next..u64::from(shape.index_count) {
         let position = view.word(upper.slot(number))?;
-        if is_behind(position) {
+        if is_past(position) {
             return Ok(true);
         }
         let Some(lower) = view.array(position)?.filter(|_| number == next) else { continue };
         for slot in first_free(view, end)..u64::from(shape.index_count) {
-            if is_behind(view.word(lower.slot(slot))?) {
+            if is_past(view.word(lower.slot(slot))?) {
                 return Ok(true);
             }
         }

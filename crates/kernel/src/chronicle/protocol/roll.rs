@@ -25,8 +25,8 @@ pub fn write_eof(view: &mut View, growth: Growth, guard: &DetachedGuard<'_>) -> 
             Slot::Document(_) => continue,
         };
         let position = end.position;
-        let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
-        view.make_writable(position, behind, growth, guard)?;
+        let past = position + HEADER_LEN + EOF_DECORATION.len() as u64;
+        view.make_writable(position, past, growth, guard)?;
         if create::is_of_version_4(view.file()) {
             publish::end_old_file(view.region(), position, guard);
             return Ok(true);

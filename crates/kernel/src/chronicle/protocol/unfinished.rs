@@ -40,7 +40,7 @@ pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
     let count = header.as_ref().map_or(index_count, |layout| layout.index_count);
     let layout = header.unwrap_or(StoreLayout { aligned: true, ..StoreLayout::default() });
     let mut view = View::new(Arc::new(RollFile::new(0, window, layout)));
-    Ok(has_message_behind_array(&mut view, &start)? || has_bytes_behind_arrays(&view, count)?)
+    Ok(has_message_after_array(&mut view, &start)? || has_bytes_after_arrays(&view, count)?)
 }
 
 /// The error of a file with messages after a header that is not ready.
@@ -56,7 +56,7 @@ pub fn not_ready(what: &'static str, path: &Path) -> Error {
     Error::corrupt(what, path, 0, found, "the length of a header document")
 }
 
-fn has_message_behind_array(view: &mut View, start: &[u8]) -> Result<bool> {
+fn has_message_after_array(view: &mut View, start: &[u8]) -> Result<bool> {
     let step = if view.file().layout.aligned { WORD } else { 1 };
     let array = (0..start.len()).step_by(step).find(|at| is_array(&start[*at..]));
     array.map_or(Ok(false), |at| is_message_from(view, at as u64))
@@ -80,7 +80,7 @@ fn is_message_from(view: &mut View, position: u64) -> Result<bool> {
 }
 
 /// Whether a file has nonzero bytes after the end of the first index arrays of a new file.
-fn has_bytes_behind_arrays(view: &View, index_count: u32) -> Result<bool> {
+fn has_bytes_after_arrays(view: &View, index_count: u32) -> Result<bool> {
     let arrays = 2 * (index::slots_len(index_count) + index::PREAMBLE_MAX as u64);
     let from = (HEADER_MAX + arrays).next_multiple_of(files::PAGE);
     let mut found = false;

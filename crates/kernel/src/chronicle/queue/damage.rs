@@ -75,7 +75,7 @@ impl Queue {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(()) };
         match locate::locate(&mut view, sequence)? {
-            Located::NotYet(position) => locate::check_nothing_behind(&mut view, position),
+            Located::NotYet(position) => locate::check_nothing_after(&mut view, position),
             _ => Ok(()),
         }
     }
@@ -99,7 +99,7 @@ impl Queue {
     pub fn unless_unreadable<T>(&self, cycle: i32, found: Result<Option<T>>) -> Result<Option<T>> {
         match found {
             Err(error) if is_unreadable(&error) => {
-                self.tell_once(cycle, || format!("an older file cannot be read: {error}"));
+                self.warn_once(cycle, || format!("an older file cannot be read: {error}"));
                 Ok(None)
             }
             found => found,

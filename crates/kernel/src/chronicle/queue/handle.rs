@@ -443,7 +443,7 @@ impl Queue {
     }
 
     /// Warns of a problem with the file of a cycle, only once.
-    pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
+    pub fn warn_once(&self, cycle: i32, line: impl FnOnce() -> String) {
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
             warnings::leave(line());
         }
@@ -506,7 +506,7 @@ impl Queue {
             return self.check_held_none(cycle).map(|()| None);
         };
         if let Some(mut view) = view.filter(|_| !end.is_marked) {
-            locate::check_nothing_behind(&mut view, end.position)?;
+            locate::check_nothing_after(&mut view, end.position)?;
         }
         Ok(Some(end))
     }

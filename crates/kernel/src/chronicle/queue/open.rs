@@ -305,10 +305,10 @@ fn opened(
         None => (epoch(options, &roll)?, options.roll_time_zone.as_deref()),
     };
     if let Some(stored) = stored {
-        tell_ignored_times(dir, options, &stored.roll)?;
+        warn_ignored_times(dir, options, &stored.roll)?;
         if ![0, stored.source_id].contains(&options.source_id) {
             let (asked, found) = (options.source_id.to_string(), stored.source_id.to_string());
-            tell_ignored(dir, "source id", &asked, &found);
+            warn_ignored(dir, "source id", &asked, &found);
         }
     }
     let zone = zone_of(dir, options, zone)?;
@@ -343,14 +343,14 @@ fn opened(
 }
 
 /// Warns if the queue's roll time or zone differs from the options.
-fn tell_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Result<()> {
+fn warn_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Result<()> {
     let name = |zone: Option<TimeZone>| zone.and_then(|it| it.iana_name().map(str::to_owned));
     if let Some(asked) = &options.roll_time_zone {
         let found = stored.roll_time_zone.as_deref().unwrap_or("UTC");
         if asked != found
             && name(Schedule::zone(asked)?) != Schedule::zone(found).map_or(None, name)
         {
-            tell_ignored(dir, "time zone", asked, found);
+            warn_ignored(dir, "time zone", asked, found);
         }
     }
     if let Some(asked) = &options.roll_time {
@@ -360,7 +360,7 @@ fn tell_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Res
         };
         if let Some(found_ms) = found_ms.filter(|found| time_of_day(asked).ok() != Some(*found)) {
             let minutes = found_ms / 60_000;
-            tell_ignored(
+            warn_ignored(
                 dir,
                 "roll time",
                 asked,
@@ -371,7 +371,7 @@ fn tell_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Res
     Ok(())
 }
 
-fn tell_ignored(dir: &Path, what: &str, asked: &str, found: &str) {
+fn warn_ignored(dir: &Path, what: &str, asked: &str, found: &str) {
     warnings::leave(format!(
         "the queue keeps the {what} that it was created with: asked={asked} found={found} path={}",
         dir.display()

@@ -20,7 +20,7 @@ mod stretch;
 pub use state::{Direction, State};
 pub use stretch::Stretch;
 
-use stalled::{AtTail, tell_passed};
+use stalled::{AtTail, warn_passed};
 
 /// A place in a queue. Cycle and sequence number the message to read next; the position is that of
 /// its header, or of the next header to examine.
@@ -301,7 +301,7 @@ impl Cursor {
                 if queue.view(cycle)?.is_some() {
                     continue; // it was finished meanwhile
                 }
-                tell_passed(queue, cycle)?;
+                warn_passed(queue, cycle)?;
             }
             next = queue.cycle_after(cycle)?;
         }
@@ -474,7 +474,7 @@ impl Cursor {
         let Some(view) = self.view.as_mut() else { return Ok(None) };
         self.run = locate::run_up_to(view, self.sequence)?;
         if self.run.position(self.sequence).is_none() {
-            locate::check_nothing_behind(view, self.run.end)?;
+            locate::check_nothing_after(view, self.run.end)?;
         }
         let Some(position) = self.run.positions.last() else { return Ok(None) };
         self.sequence = self.run.first + self.run.positions.len() as u64 - 1;
@@ -506,7 +506,7 @@ impl Cursor {
             }
             if queue.has_file(cycle) && queue.view(cycle)?.is_none() {
                 queue.check_lost_messages(cycle)?;
-                tell_passed(queue, cycle)?;
+                warn_passed(queue, cycle)?;
             }
             before = queue.cycle_before(cycle)?;
         }

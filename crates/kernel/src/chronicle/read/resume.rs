@@ -68,7 +68,7 @@ impl LastWritten {
 
     /// Moves `tailer` past the message that [`LastWritten::look`] found: later messages are not yet
     /// reflected in the output. Moves to the start if it found nothing.
-    pub fn go_behind(
+    pub fn go_past(
         &self,
         tailer: &Tailer,
         found: Option<(i64, i64)>,

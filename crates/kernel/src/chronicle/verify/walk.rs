@@ -151,7 +151,7 @@ impl Walked {
             walked.gaps.extend(wrong);
         }
         if walked.gaps.is_empty() {
-            let left = walked.left_behind(view)?;
+            let left = walked.leftover(view)?;
             walked.gaps.extend(left);
         }
         Ok(walked)
@@ -277,7 +277,7 @@ impl Walked {
     }
 
     /// Documents after a damaged end: nothing points to them, and they may be messages.
-    fn left_behind(&self, view: &mut View) -> Result<Option<Gap>> {
+    fn leftover(&self, view: &mut View) -> Result<Option<Gap>> {
         let is_damaged = matches!(self.ending, Ending::Broken(_))
             || (self.ending == Ending::Waiting(0) && self.write_position >= self.position);
         if !is_damaged {

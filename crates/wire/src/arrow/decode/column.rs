@@ -98,7 +98,7 @@ impl Column {
         value: Token<'a>,
     ) -> Result<()> {
         let (value, type_name) = match value {
-            Token::TypePrefix(name) => (behind(cursor)?, Some(name)),
+            Token::TypePrefix(name) => (past_prefix(cursor)?, Some(name)),
             value => (value, None),
         };
         if let Token::Null = value {
@@ -250,7 +250,7 @@ impl Column {
 }
 
 /// The value after a type prefix.
-fn behind<'a>(cursor: &mut Reader<'a>) -> Result<Token<'a>> {
+fn past_prefix<'a>(cursor: &mut Reader<'a>) -> Result<Token<'a>> {
     loop {
         match cursor.value()? {
             Token::TypePrefix(_) => {}

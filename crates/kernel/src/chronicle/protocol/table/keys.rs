@@ -165,14 +165,14 @@ pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool
         Key::Missing(slot) => slot,
     };
     let (payload, value_at) = table::encode_entry(key, slot, initial);
-    let behind = slot + HEADER_LEN + payload.len() as u64;
-    if behind + HEADER_LEN > cells.len() {
+    let past = slot + HEADER_LEN + payload.len() as u64;
+    if past + HEADER_LEN > cells.len() {
         let added = add_in_free(cells, key, initial)?;
         return added.map(|value| (value, true)).ok_or(BadTable::Full(slot));
     }
     let found = cells.load_header_acquire(slot);
     cells.copy_in_plain(slot + HEADER_LEN, &payload, step!("table.key.store"));
-    cells.zero_plain(behind, TAIL_ZEROS.min(cells.len() - behind), step!("table.key.store"));
+    cells.zero_plain(past, TAIL_ZEROS.min(cells.len() - past), step!("table.key.store"));
     // Lengths were bounded by the table's above.
     let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
     cells

@@ -2,7 +2,7 @@
 //! before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
-use crate::chronicle::protocol::locate::check_nothing_behind;
+use crate::chronicle::protocol::locate::check_nothing_after;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
 use crate::{Result, warnings};
@@ -64,7 +64,7 @@ impl Cursor {
         }
         let file = view.path();
         let Some(grace) = queue.options().eof_grace else {
-            queue.tell_once(self.cycle, || {
+            queue.warn_once(self.cycle, || {
                 format!(
                     "stays at the end of a roll file without end-of-file marker, as \
                      eof_grace_s=None asks, though a later one has messages: file={} position={:#x}",
@@ -82,7 +82,7 @@ impl Cursor {
         if !matches!(view.slot(self.position)?, Slot::Waiting(_)) {
             return Ok(AtTail::Look);
         }
-        check_nothing_behind(view, self.position)?;
+        check_nothing_after(view, self.position)?;
         warnings::leave(format!(
             "left a roll file without end-of-file marker: file={} position={:#x}",
             file.display(),
@@ -93,7 +93,7 @@ impl Cursor {
 }
 
 /// Warns that a file is skipped.
-pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
+pub fn warn_passed(queue: &Queue, cycle: i32) -> Result<()> {
     if queue.has_file(cycle) {
         warnings::leave(format!(
             "skipped a roll file that was never finished, or was emptied: file={}",
