@@ -57,7 +57,7 @@ def test_the_exit_waits_on_a_busy_machine(path: Path) -> None:
 
 def check(path: Path, then: str) -> None:
     script = SCRIPT.format(then=THEN[then])
-    command = [sys.executable, "-c", script, path]
+    command = [sys.executable, "-c", script, str(path)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "reads" in ran.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FlightScan(Scan):
     """A range of a remote queue. Columns that are not named are neither decoded nor sent."""
 
-    def batches(self, names: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, names: Iterable[str] | None = None) -> Generator[pa.RecordBatch]:
         """Yield batches of these columns: cycle by cycle, by the tickets that the server gives."""
         place: FlightPlace | None = self.queue._flight()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if place is None:
