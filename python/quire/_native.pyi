@@ -95,6 +95,7 @@ __all__ = [
     "is_encrypted",
     "keep_tailer",
     "kind_parts",
+    "map_bytes",
     "message_bytes",
     "network_file_system",
     "parse_json",
@@ -560,6 +561,15 @@ def entry_bytes(name: str, value: object, /) -> bytes:
 
 def entry_ids(first: int, count: int, /) -> bytes:
     """Return the ids of *count* entries, as answers of a server: the first is of index *first*."""
+
+def map_bytes(values: Mapping[str, object], /) -> bytes:
+    """
+    Return the named values that :meth:`Appender.write_map` appends.
+
+    Raises:
+        TypeError: *values* is no mapping.
+
+    """
 
 def text_bytes(text: str, /) -> bytes:
     """Return the message that :meth:`Appender.write_text` appends."""

@@ -259,3 +259,32 @@ def test_closing_ends_the_waits_of_tasks_and_threads(
             assert isinstance(in_a_thread(queue), ClosedError)
             ended = asyncio.run(asyncio.wait_for(in_a_task(queue), WAIT_S))
             assert isinstance(ended, ClosedError)
+
+
+def test_a_move_that_finds_no_message_leaves_the_tailer_where_one_at_home_is(
+    places: tuple[Opens, Opens],
+) -> None:
+    shown: list[list[object]] = []
+    for place in places:
+        with place() as queue, queue.tailer() as tailer:
+            first: int = tailer.index
+            seen = list[object]()
+            for away in (0, 1, 8, 9, 20, 1 << 32, -(1 << 32), -first):
+                tailer.to_start()
+                tailer.read_bytes()
+                seen.append((tailer.move_to_index(first + away), tailer.index - first))
+                seen.append(tailer.read_bytes())
+            shown.append(seen)
+    assert shown[0] == shown[1]
+
+
+def test_maps_with_keys_that_are_no_names_are_appended_as_at_home(
+    places: tuple[Opens, Opens],
+) -> None:
+    for place in places:
+        with place() as queue, queue.appender() as appender, queue.tailer() as tailer:
+            tailer.to_end()
+            appender.write_map(cast("Any", {1: 2, "price": 1.5}))
+            assert str(tailer.read()).endswith('{"1":2,"price":1.5})')
+            with pytest.raises(TypeError, match="mapping"):
+                appender.write_map(cast("Any", [1, 2]))

@@ -12,7 +12,7 @@ use crate::handles::documents::Source;
 use crate::handles::read_document::ReadDocument;
 use crate::handles::sender::Sender;
 use crate::handles::write_document::WriteDocument;
-use crate::values::codec;
+use crate::values::{codec, encode};
 use crate::values::failure::Failure;
 
 #[doc = stub!("text_bytes")]
@@ -27,6 +27,18 @@ pub fn text_bytes<'py>(
     let body = stored.as_deref().unwrap_or(text.as_bytes());
     let (head, length) = writer::text_head(body.len());
     buffer::bytes(py, &[&head[..length], body].concat()).map_err(to_py)
+}
+
+#[doc = stub!("map_bytes")]
+#[pyfunction]
+#[pyo3(signature = (values, /))]
+pub fn map_bytes<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut out = Out::with_capacity(128);
+    encode::put_entries(&mut out, encode::mapping(values)?)?;
+    buffer::bytes(py, out.written().map_err(Failure::from)?).map_err(to_py)
 }
 
 #[doc = stub!("message_bytes")]

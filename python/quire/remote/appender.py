@@ -554,8 +554,7 @@ class RemoteTopic:
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
         """Append the key and named values."""
-        parts = [_native.entry_bytes(name, value) for name, value in values.items()]
-        return self.write_bytes(b"".join(parts))
+        return self.write_bytes(_native.map_bytes(values))
 
     def write_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False

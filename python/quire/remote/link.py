@@ -131,6 +131,15 @@ class RemoteLink:
         if self.format == CHRONICLE and not 0 <= index >> self.facts["bits"] < _CYCLES:
             raise IndexOutOfRangeError(f"index out of range: index={index:#x} path={self.url}")
 
+    def has_cycle_of(self, index: int) -> bool:
+        """Return whether the cycle of an index has messages; True in the older formats."""
+        bits = self.facts["bits"]
+        first, past = index >> bits << bits, min(((index >> bits) + 1) << bits, 2**63 - 1)
+        if self.format != CHRONICLE or first <= self.info()["end"] < past:
+            return True
+        limits = ["TO", past, "COUNT", 1, "BYTES", 1, "PACKED"]
+        return bool(self.ask("QUIRE.READ", self.topic, "FROM", first, *limits)[1])
+
     def excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer of the format would."""
         if self.is_fieldless:

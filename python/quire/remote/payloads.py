@@ -73,7 +73,7 @@ def of_map(queue: RemoteLink, values: Mapping[str, Value]) -> bytes:
     queue.need_wire("write_map")
     if not values:
         raise ValueError("a message holds at least one value: count=0")
-    return b"".join([_native.entry_bytes(name, value) for name, value in values.items()])
+    return _native.map_bytes(values)
 
 
 def of_message(queue: RemoteLink, message: object, cls: type | None, *, typed: bool) -> bytes:

@@ -282,22 +282,18 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         if self._is_backward and self._position < 0:
             return False
         ends = self._connection.deadline()
-        while True:
-            self._is_asked = self._is_asked and self._connection.is_connected
-            self._connection.ready(ends)
-            try:
-                if self._is_asked:
-                    self._forget_asked()
-                    if self._at < self._count:
-                        break
-                self._connection.send(self._request(None), ends)
-                self._take(self._connection.receive(ends))
-                break
-            except ServerLostError as error:
-                self._connection.pause_after(error, ends)
+        self._connection.repeated(lambda: self._get_batch(ends), ends)
         if self._count >= _MANY and self._name is None and not self._is_backward:
             self._begin()
         return self._at < self._count
+
+    def _get_batch(self, ends: float) -> None:
+        self._is_asked = self._is_asked and self._connection.is_connected
+        self._connection.ready(ends)
+        self._forget_asked()
+        if self._at >= self._count:
+            self._connection.send(self._request(None), ends)
+            self._take(self._connection.receive(ends))
 
     def _store(self) -> None:
         """Store the position of a named tailer: what it delivered is finished."""
@@ -541,14 +537,19 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._columns.indexes[self._at - 1] if self._at else self._follows
 
     def move_to_index(self, index: int, /) -> bool:
-        """Go to a message by its index; False if there is none."""
+        """Go to a message by its index; False if there is none, and no move without its cycle."""
         place: int = _INDEX("index", index)
         self._queue.check_index(place)
         if place < 0:
             return False
         with self._lock:
+            before = self.index if self._at < self._count else self._position
             self._go(place)
-            return self._fill() and self.index == place
+            if self._fill() and self.index == place:
+                return True
+            if not self._queue.has_cycle_of(place):
+                self._go(before)
+            return False
 
     def to_start(self) -> None:
         """Go to the first message."""
