@@ -2354,11 +2354,13 @@ class Appender(_Handle):
         *,
         timeout_s: float | None = None,
         history: tuple[int, int] | None = None,
+        waited_s: float = 0.0,
     ) -> None:
         """
         Wait as an append of this index does; *timeout_s* instead of the queue's.
 
         *history* is what :meth:`_check_wait` has returned before the append; None: that of now.
+        The error of a wait that fails adds *waited_s*.
         """
 
     def _write_column(

@@ -312,3 +312,20 @@ def test_a_table_alone_is_not_called_damaged(cli: Cli, path: Path) -> None:
     ran = cli("verify", path / "metadata.cq4t")
     assert (ran.code, ran.err.count("\n"), ran.raw) == (1, 1, b"")
     assert "give the directory of the queue" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [("32MiB", ""), ("65536", ""), ("much", "not a size"), ("0", "is not in the range x>=1")],
+)
+def test_sizes_are_bytes_or_have_units(cli: Cli, tmp_path: Path, size: str, shown: str) -> None:
+    ran = cli("record", "--stdin", "--max-bytes", size, tmp_path / "none")
+    assert ran.code != 0
+    assert (shown or "no such directory") in ran.err
+
+
+def test_a_unit_without_its_field_is_refused(cli: Cli, path: Path, tmp_path: Path) -> None:
+    ran = cli("archive", path, tmp_path / "table", "--timestamp-unit", "ms")
+    assert ran.code == 2
+    assert "--timestamp-unit requires --timestamp-field" in ran.err
+    assert not (tmp_path / "table").exists()

@@ -224,7 +224,9 @@ def test_no_more_than_the_limit_is_in_flight(pair: Replicated) -> None:
         futures = [flight.write_bytes(b"x") for _ in range(3)]
         assert not any(future.done() for future in futures)
         flight.write_bytes(b"y")  # waits for the oldest, and then there is room
-        assert isinstance(futures[0].exception(), WaitTimeoutError)
+        late = futures[0].exception()
+        assert isinstance(late, WaitTimeoutError)
+        assert f"waited_s={SHORT_S}" in str(late)
         with pytest.raises(WaitTimeoutError), flight:
             pass
         assert queue.entry_count == 4

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import click
 
 import quire
-from quire._common.units import relative_time
+from quire._common.units import relative_time, size_bytes
 from quire.cli.remote_options import Place, place_of
 from quire.errors import WhereError
 from quire.opening.opener import SCHEME
@@ -92,6 +92,26 @@ class NumberRange(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is no number.", param, ctx)
         return number
+
+
+class SizeRange(click.IntRange):
+    """A range of numbers of bytes, which may be given as sizes such as ``32MiB``."""
+
+    name = "size range"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click declares it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Check a size."""
+        try:
+            count = size_bytes(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+        whole: int = super().convert(count, param, ctx)
+        return whole
 
 
 PATH: Final = _Path(path_type=Path, readable=False)  # the library says why it cannot

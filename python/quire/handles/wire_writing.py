@@ -43,6 +43,7 @@ class WireWriting:
             *,
             timeout_s: float | None = None,
             history: History | None = None,
+            waited_s: float = 0.0,
         ) -> None: ...
         def _write_column(  # noqa: PLR0913 - those of the kernel
             self,

@@ -310,6 +310,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         *,
         timeout_s: float | None = None,
         history: History | None = None,
+        waited_s: float = 0.0,
     ) -> None:
         """Wait until replicas have the message of an index; None: as long as the server does."""
         asked = self._wait if wait is None else wait
@@ -318,7 +319,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._waits(asked)
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         with closing(self._replica_states()) as states:
-            states.wait_until(index, asked, limit_s, history)
+            states.wait_until(index, asked, limit_s, history, waited_s)
 
     def _replica_states(self) -> RemoteStates:
         return RemoteStates(self._queue)

@@ -48,10 +48,17 @@ class RemoteStates:
         return reached(self._connection.call, self._queue.topic, replicas_word(quorum))
 
     def wait_until(
-        self, index: int, quorum: Wait, timeout_s: float, history: History | None
+        self,
+        index: int,
+        quorum: Wait,
+        timeout_s: float,
+        history: History | None,
+        waited_s: float = 0.0,
     ) -> None:
         """
         Wait until n replicas have acknowledged the message that had an index in a history.
+
+        The error of a wait that fails adds *waited_s*.
 
         Raises:
             WaitTimeoutError: Replicas did not acknowledge the message in time.
@@ -66,7 +73,7 @@ class RemoteStates:
             if up_to is not None and up_to >= index:
                 return
             if monotonic() >= ends:
-                raise self._late(index, quorum, timeout_s)
+                raise self._late(index, quorum, timeout_s + waited_s)
             then = now
             self.wait(index, quorum, timeout_s=min(SLICE_S, ends - monotonic()))
 

@@ -60,7 +60,7 @@ class Pace:
     ) -> None:
         """Begin with the first message."""
         if not 0 < arguments.count("speed", speed) < float("inf"):
-            raise ValueError(f"the pace must be above 0: speed={speed}")
+            raise ValueError(f"the pace must be a finite number above 0: speed={speed}")
         self.behind_s = 0.0
         self.most_behind_s = 0.0
         self._speed = speed

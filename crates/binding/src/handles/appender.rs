@@ -155,7 +155,7 @@ impl Appender {
         Ok(history.map(|history| (history.epoch, history.cuts)))
     }
 
-    #[pyo3(name = "_wait_for", signature = (index, wait, /, *, timeout_s = None, history = None))]
+    #[pyo3(name = "_wait_for", signature = (index, wait, /, *, timeout_s = None, history = None, waited_s = 0.0))]
     fn wait_for(
         &self,
         py: Python<'_>,
@@ -163,13 +163,15 @@ impl Appender {
         wait: Option<&Bound<'_, PyAny>>,
         timeout_s: Option<f64>,
         history: Option<(u64, u64)>,
+        waited_s: f64,
     ) -> PyResult<()> {
         let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX));
         let Some(mut promise) = self.promise(py, wait)? else { return Ok(()) };
         if let Some((epoch, cuts)) = history {
             promise = promise.since(History { epoch, cuts });
         }
-        promise.keep(py, index, timeout)
+        let waited = Duration::try_from_secs_f64(waited_s).unwrap_or(Duration::MAX);
+        promise.after(waited).keep(py, index, timeout)
     }
 
     #[pyo3(

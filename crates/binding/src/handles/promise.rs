@@ -23,6 +23,8 @@ pub struct Promise {
     quorum: Quorum,
     /// The history before the append.
     history: History,
+    /// How long its index was waited for before.
+    waited: Duration,
 }
 
 impl Promise {
@@ -42,7 +44,7 @@ impl Promise {
             )));
         };
         let history = states.history();
-        Ok(Self { queue: Arc::clone(queue), states, quorum, history })
+        Ok(Self { queue: Arc::clone(queue), states, quorum, history, waited: Duration::ZERO })
     }
 
     /// The history of messages appended from now on.
@@ -55,6 +57,13 @@ impl Promise {
     #[must_use]
     pub const fn since(mut self, history: History) -> Self {
         self.history = history;
+        self
+    }
+
+    /// The same for who has waited already, as the error says.
+    #[must_use]
+    pub const fn after(mut self, waited: Duration) -> Self {
+        self.waited = waited;
         self
     }
 
@@ -104,7 +113,7 @@ impl Promise {
         let error = WaitTimeoutError::new_err(format!(
             "replicas did not acknowledge in time, and the message stays in the queue: \
              index={index:#x} waited_s={} wait={wanted} in_sync={names:?} path={}",
-            timeout.as_secs_f64(),
+            self.waited.saturating_add(timeout).as_secs_f64(),
             self.queue.path().display()
         ));
         let acknowledged = PyDict::new(py);

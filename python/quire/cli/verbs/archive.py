@@ -112,6 +112,8 @@ def archive(
     from quire.ranges.event_time import TimeField
 
     field, unit = more.pop("timestamp_field"), more.pop("timestamp_unit")
+    if unit is not None and field is None:
+        raise click.UsageError("--timestamp-unit requires --timestamp-field")
     more["timed"] = None if field is None else TimeField(field, unit)
     more["schema"] = _schema(more["schema"])
     with Progress() as progress, value_errors_as_usage():

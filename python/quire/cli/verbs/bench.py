@@ -15,7 +15,7 @@ from quire.cli.benchmarks import LEAST_SIZE, MOST_BYTES, Plan, parts
 from quire.cli.exit_codes import TERMINATED
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
-from quire.cli.parameters import NumberRange, value_errors_as_usage
+from quire.cli.parameters import NumberRange, SizeRange, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.cli.signals import exit_on_sigterm
 
@@ -44,10 +44,10 @@ _NEEDED: Final = 5 * MOST_BYTES
 )
 @click.option(
     "--size",
-    type=click.IntRange(LEAST_SIZE, _LARGEST),
+    type=SizeRange(LEAST_SIZE, _LARGEST),
     default=64,
     show_default=True,
-    metavar="BYTES",
+    metavar="SIZE",
     help="The length of a message.",
 )
 @click.option(

@@ -9,7 +9,7 @@ import click
 import quire
 from quire.cli.output.reports import print_report
 from quire.cli.output.row_formats import counted
-from quire.cli.parameters import PATH
+from quire.cli.parameters import PATH, SizeRange
 from quire.cli.shared_options import row_format_option
 
 
@@ -23,7 +23,8 @@ from quire.cli.shared_options import row_format_option
 )
 @click.option(
     "--size",
-    type=click.IntRange(256, 1 << 20),
+    type=SizeRange(256, 1 << 20),
+    metavar="SIZE",
     default=1 << 15,
     help="The most bytes that the dictionary may have.",
 )

@@ -17,7 +17,7 @@ import click
 import quire
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.parameters import PATH, NumberRange, address_like, value_errors_as_usage
+from quire.cli.parameters import PATH, NumberRange, SizeRange, address_like, value_errors_as_usage
 from quire.cli.verbs.write import open_target, roll_cycle_of
 from quire.formats.adapters import adapter_at, adapter_named
 from quire.formats.detection import FORMATS, Format
@@ -90,16 +90,16 @@ def websocket_of(value: str) -> Address | str:
 )
 @click.option(
     "--max-bytes",
-    type=click.IntRange(min=1),
+    type=SizeRange(min=1),
     default=MAX_BYTES,
     show_default=True,
-    metavar="BYTES",
-    help="The longest message.",
+    metavar="SIZE",
+    help="The longest message: 65536, 32MiB.",
 )
 @click.option(
     "--receive-buffer",
-    type=click.IntRange(min=1, max=2**30),
-    metavar="BYTES",
+    type=SizeRange(min=1, max=2**30),
+    metavar="SIZE",
     help="Size of the receive buffer of --udp.  [default: 4194304]",
 )
 @click.option(

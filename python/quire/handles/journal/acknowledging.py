@@ -76,6 +76,7 @@ class Awaiting(Protocol):
         *,
         timeout_s: float | None = None,
         history: History | None = None,
+        waited_s: float = 0.0,
     ) -> None: ...
     def _without_wait(self) -> Awaiting: ...
     def _replica_states(self) -> States: ...
@@ -321,7 +322,11 @@ class Line:
         error: Exception | None = None  # none if it was acknowledged in the last moment
         try:
             self._appender._wait_for(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                late.index, self._wait, timeout_s=0, history=late.history
+                late.index,
+                self._wait,
+                timeout_s=0,
+                history=late.history,
+                waited_s=self._timeout_s,
             )
         except (QuireError, OSError) as found:
             error = found
