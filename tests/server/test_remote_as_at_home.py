@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -288,3 +289,17 @@ def test_maps_with_keys_that_are_no_names_are_appended_as_at_home(
             assert str(tailer.read()).endswith('{"1":2,"price":1.5})')
             with pytest.raises(TypeError, match="mapping"):
                 appender.write_map(cast("Any", [1, 2]))
+
+
+def test_handles_that_nobody_closes_leave_no_open_socket_even_in_a_cycle(
+    places: tuple[Opens, Opens], recwarn: pytest.WarningsRecorder
+) -> None:
+    queue = places[1]()
+    for _ in range(10):
+        held: list[Any] = [queue.tailer()]
+        assert held[0].read_bytes() == b"1"
+        held.append(held)
+        del held
+        gc.collect()
+    queue.close()
+    assert not [*recwarn]

@@ -114,6 +114,8 @@ def test_an_append_that_is_sent_again_while_it_waits_is_there_once(
             raw.sendall(append)
             assert raw.recv(1 << 16).startswith(b"-WAITTIMEOUT replicas did not")
             running.sinks["b"].go_on()
+            with quire.open(running.path) as queue:  # the server would wait for 0.3 s alone
+                wait_until(lambda: queue.last_acknowledged_index == queue.last_index)
             raw.sendall(append)
             assert raw.recv(1 << 16).startswith(b":")
         assert other.xlen("queue") == 1

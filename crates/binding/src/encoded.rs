@@ -12,8 +12,8 @@ use crate::handles::documents::Source;
 use crate::handles::read_document::ReadDocument;
 use crate::handles::sender::Sender;
 use crate::handles::write_document::WriteDocument;
-use crate::values::{codec, encode};
 use crate::values::failure::Failure;
+use crate::values::{codec, encode};
 
 #[doc = stub!("text_bytes")]
 #[pyfunction]

@@ -181,7 +181,9 @@ mod _native {
     use crate::vanilla::tailer::VanillaTailer;
 
     #[pymodule_export]
-    use crate::encoded::{document_to_send, map_bytes, message_bytes, received_document, text_bytes};
+    use crate::encoded::{
+        document_to_send, map_bytes, message_bytes, received_document, text_bytes,
+    };
     #[pymodule_export]
     use crate::entry_bytes;
 

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
 from typing import Any, Final, TypeAlias, TypeVar, cast
+from weakref import finalize
 
 from quire._common import arguments
 from quire.errors import (
@@ -127,6 +128,19 @@ def packed(words: Iterable[Word]) -> bytes:
     return pack(tuple(words))
 
 
+def _close(found: socket.socket, pid: int) -> None:
+    """Close a socket that a process has connected."""
+    if found.fileno() < 0:
+        return
+    if pid != os.getpid():
+        socket.close(found.detach())  # without a word to the server, which is the parent's
+        return
+    wake_waiting(found.fileno())
+    with suppress(OSError):  # the server has closed it
+        found.shutdown(socket.SHUT_RDWR)  # threads that wait for it are woken
+    found.close()
+
+
 def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
     """Return an answer whose maps, at its top or in its list, have names that are text."""
     kind: type = answer.__class__
@@ -154,6 +168,7 @@ class Connection:
         self._socket: socket.socket | None = None
         self._reader: Any = None
         self._pid = 0
+        self._abandoned: finalize[[socket.socket, int], Connection] | None = None
         self._was_connected = False
         self._sent_by: list[RemoteAddress] = []
         self._is_settled = False
@@ -180,6 +195,8 @@ class Connection:
             raw.close()
             raise
         self._socket, self._pid = raw, os.getpid()
+        self._abandoned = finalize(self, _close, raw, self._pid)  # in a cycle, __del__ is too late
+        self._abandoned.atexit = False
         self._reader = hiredis.Reader(replyError=refused)
         hello: list[Word] = ["HELLO", 3]
         if self.server.token is not None:
@@ -203,13 +220,9 @@ class Connection:
         found, self._socket, self._reader = self._socket, None, None
         if found is None:
             return
-        if self._pid != os.getpid():
-            socket.close(found.detach())  # without a word to the server, which is the parent's
-            return
-        wake_waiting(found.fileno())
-        with suppress(OSError):  # the server has closed it
-            found.shutdown(socket.SHUT_RDWR)  # threads that wait for it are woken
-        found.close()
+        if self._abandoned is not None:
+            self._abandoned.detach()
+        _close(found, self._pid)
 
     def close(self) -> None:
         """Close the connection for good."""
