@@ -65,7 +65,7 @@ REFUSALS = {
     "check-proof": b"No such file",
     "prove": b"not sealed",
     "rewrap": b"No such file",
-    "promote": b"only a replica is promoted",
+    "promote": b"only a replica can be promoted",
     "replicate": b"certificate",
     "serve": b"certificate",
 }
