@@ -89,7 +89,7 @@ def test_a_message_that_cannot_be_sent_is_named_or_skipped(
 ) -> None:
     options = [output] if output == "--stdout" else [output, "9"]
     reason = (
-        "not a line"
+        "it contains a line end"
         if output == "--stdout"
         else "too long for a datagram: length=65508 limit=65507"
     )
