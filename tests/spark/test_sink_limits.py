@@ -95,7 +95,7 @@ def test_what_cannot_be_finished_tells_where_it_lies_and_larger_blocks_finish_it
             UnfinishedWriteError, match="message too large: length=100000"
         ) as raised:
             commit(at(path, SMALL), writer, 0, parts_now)
-        assert f"(to give the rest of it up, remove {path / FOLDER / 'w' / '0'})" in str(
+        assert f"(to give up the rest of the write, remove {path / FOLDER / 'w' / '0'})" in str(
             raised.value
         )
 
