@@ -83,7 +83,7 @@ def test_everything_is_found_at_once_and_with_its_line(file: Path, tmp_path: Pat
         f"3: sources.trades.path: does not exist: found={tmp_path}/nowhere expected: the directory",
         "3: sources.trades.schema: does not parse at line 1, column 20: found='symbol strin",
         "4: sources.calls.options.schema: does not parse at line 1, column 15: found='symbol str",
-        "4: sources.calls.options: failOnDataLoss is not one of true, false: failOnDataLoss=maybe;",
+        "4: sources.calls.options: failOnDataLoss must be one of true, false: failOnDataLoss=maybe;",
         f"5: sources.planes.path: does not exist: found={tmp_path}/planes.csv expected: a file",
         "11: steps.clean.expect.positive: does not parse at line 1, column 8: found='price >' exp",
         "12: steps.clean.expect.known: does not parse at line 1, column 15: found='symbol is not",

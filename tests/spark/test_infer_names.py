@@ -32,7 +32,7 @@ def test_a_raw_message_is_refused_or_left_out(spark: SparkSession, tmp_path: Pat
     with pytest.raises(OptionsError) as caught:
         scan(spark, path, inferSchema=True)
     assert "inferSchema: cannot read the message" in str(caught.value)
-    assert "onError=column leaves out messages that are no mappings" in str(caught.value)
+    assert "leave out messages that are not mappings: onError=column" in str(caught.value)
     with pytest.raises(AnalysisException, match="onError=column leaves out messages"):
         load(spark, path, inferSchema=True)
 

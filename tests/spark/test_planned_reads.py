@@ -102,4 +102,4 @@ def test_cycles_that_are_deleted_fail_the_query(path: Path, nth: int) -> None:
     rows, (line,) = stopped_at(path, nth, delete)
 
     assert rows is None
-    assert "are gone, was a cycle deleted? topic=orders" in line
+    assert "are gone (was a cycle deleted?): topic=orders" in line

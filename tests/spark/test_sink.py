@@ -182,11 +182,11 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
                 "batchId": -1,
             },
             [
-                "form is not one of raw, text",
+                "form must be one of raw, text",
                 "unknown option: bad",
-                "rolls otherwise",
+                "the queue has another roll cycle",
                 "writeId",
-                "batchId is a number beside a writeId: batchId=-1",
+                "batchId must be a number, and requires writeId: batchId=-1",
             ],
         ),
         (path, {"form": "raw"}, ["form=raw needs one binary column: found=n int64, name string"]),
@@ -198,7 +198,11 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
             ["wire_type=TEXT known=BINARY_LIGHT"],
         ),
         (tmp_path / "file", {}, ["path is not a directory"]),
-        (tmp_path / "many", {}, ["path is a directory of queues, name one", "many/one/queue"]),
+        (
+            tmp_path / "many",
+            {},
+            ["path is a directory of queues, give the path of one", "many/one/queue"],
+        ),
         (tmp_path / "new", {"rollCycle": "NONE"}, ["NONE"]),
     ]
     for place, options, problems in cases:
