@@ -210,7 +210,7 @@ class Replay:
         what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
         raise ValueError(
             f"cannot derive the pace: the first message has {what}: index={self.range.first:#x}"
-            f" path={self.source.path} (name a time field of the messages, or omit the speed)"
+            f" path={self.source.path}; name the time field of the messages, or omit the speed"
         )
 
     def _time_ns(self, document: Document) -> int | None:
