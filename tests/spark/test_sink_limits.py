@@ -164,7 +164,7 @@ def test_the_files_of_a_queue_tell_whether_names_are_written(path: Path) -> None
 def test_each_problem_is_reported_once(path: Path) -> None:
     with pytest.raises(OptionsError) as caught:
         options_of(path, blockBytes="0")
-    assert str(caught.value).count("not a positive whole number") == 1
+    assert str(caught.value).count("must be a positive whole number") == 1
 
 
 def test_a_write_is_finished_with_the_queues_wire_type(
