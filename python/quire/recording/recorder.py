@@ -24,7 +24,7 @@ AT_LEAST_ONE = arguments.whole(1, 2**31 - 1)
 _APPENDER = arguments.instance(Appender, "an appender")
 _PORT = arguments.whole(0, 2**16 - 1)
 MAX_BYTES = 1 << 20
-"""The longest message, unless the recorder is given another limit."""
+"""The length of the longest message, unless the recorder is given another limit."""
 MADE_ROOM = "disconnected a client that has sent no message, to make room for another"
 
 
