@@ -215,7 +215,7 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
 
 
 def test_overwriting_is_refused_with_the_reason(spark: SparkSession, path: Path) -> None:
-    with pytest.raises(AnalysisException, match="never replaced, mode=overwrite"):
+    with pytest.raises(AnalysisException, match="never replaced, so mode=overwrite"):
         numbers(spark, 1).write.format("quire").mode("overwrite").save(str(path))
     assert not path.exists()
 
