@@ -177,7 +177,7 @@ def test_two_runs_at_once_exclude_each_other(path: Path, dest: Path, cli: Cli) -
     fill(path, [4])
     with SafeFolder.at(dest / "_quire") as lists, lists.locked("lock"):
         with pytest.raises(
-            quire.errors.ArchiveError, match=f"another run is at work.*pid={os.getpid()}"
+            quire.errors.ArchiveError, match=f"another run is working on.*pid={os.getpid()}"
         ):
             archives.archive(path, dest)
         assert cli("archive", path, dest).code == 1

@@ -82,7 +82,7 @@ def test_nothing_is_deleted(path: Path, tmp_path: Path) -> None:
     report = archives.archive(path, tmp_path / "archive", grace_s=0, delete=True)
 
     (failed,) = report.failed
-    assert "only cycles of a Chronicle Queue are deleted" in failed.reason
+    assert "only cycles of a Chronicle Queue can be deleted" in failed.reason
     assert len(report.entries) == 2
     assert found(path) == before
 

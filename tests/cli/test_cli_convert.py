@@ -60,7 +60,7 @@ def test_a_directory_with_something_else_is_a_failure(
 ) -> None:
     ran = cli("convert", source, tmp_path, "--into", "vanilla")
     assert (ran.code, ran.out) == (1, "")
-    assert "no conversion made it" in ran.err
+    assert "not the result of a conversion" in ran.err
 
 
 def test_an_interrupted_conversion_says_how_to_resume_it(

@@ -164,7 +164,7 @@ def test_messages_that_a_format_cannot_hold_stop_it_or_are_skipped(tmp_path: Pat
         quire.errors.ConvertError, match=r"cannot hold a message: .*length=0 limits=1\.\."
     ):
         quire.convert(source, dest, into="chronicle", block_bytes=65_536)
-    with pytest.raises(quire.errors.ConvertError, match="not finished"):
+    with pytest.raises(quire.errors.ConvertError, match="not complete"):
         quire.converting.IndexMap(dest)
     done = quire.convert(source, dest, into="chronicle", block_bytes=65_536, skip=True)
 

@@ -83,7 +83,7 @@ def test_everything_is_found_at_once_and_with_its_line(file: Path, tmp_path: Pat
         f"3: sources.trades.path: does not exist: found={tmp_path}/nowhere expected: the directory",
         "3: sources.trades.schema: does not parse at line 1, column 20: found='symbol strin",
         "4: sources.calls.options.schema: does not parse at line 1, column 15: found='symbol str",
-        "4: sources.calls.options: failOnDataLoss is not one of true, false: failOnDataLoss=maybe;",
+        "4: sources.calls.options: failOnDataLoss must be one of true, false: failOnDataLoss=",
         f"5: sources.planes.path: does not exist: found={tmp_path}/planes.csv expected: a file",
         "11: steps.clean.expect.positive: does not parse at line 1, column 8: found='price >' exp",
         "12: steps.clean.expect.known: does not parse at line 1, column 15: found='symbol is not",
@@ -106,15 +106,16 @@ def test_a_directory_without_queues_is_found(file: Path, cli: Cli, tmp_path: Pat
     [line] = problems(
         file, ("trades: {format: quire, path: trades,", "trades: {format: quire, path: empty,")
     )
-    assert line.startswith(f"3: sources.trades.path: is no queue: found={tmp_path}/empty expected:")
+    wrong_path = f"3: sources.trades.path: is not a queue: found={tmp_path}/empty expected:"
+    assert line.startswith(wrong_path)
     wrong = cli("pipeline", "check", file)
     assert (wrong.code, wrong.out) == (1, "")
-    assert "sources.trades.path: is no queue" in wrong.err
+    assert "sources.trades.path: is not a queue" in wrong.err
     listed = cli("pipeline", "check", file, "--format", "json")
     assert (listed.code, listed.err) == (1, "")
     [row] = json.loads(listed.out)
     assert (row["file"], row["line"]) == (str(file), 3)
-    assert row["problem"].startswith(f"sources.trades.path: is no queue: found={tmp_path}/empty")
+    assert row["problem"].startswith(f"sources.trades.path: is not a queue: found={tmp_path}/empty")
     table = cli("pipeline", "check", file, "--format", "csv")
     assert table.out.splitlines()[0] == "file,line,problem"
 

@@ -138,7 +138,7 @@ def test_an_index_tells_no_order_among_queues(pipeline: Pipeline, tmp_path: Path
     batch = Batch(pipeline, 0, "run", None, [], nothing, nothing, nothing)
     for columns in (["_topic", "_index"], ["at"]):
         batch._check_order(step, cast("Any", SimpleNamespace(columns=columns)))  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(StepError, match="rows of several queues"):
+    with pytest.raises(StepError, match="indexes of different queues"):
         batch._check_order(step, cast("Any", SimpleNamespace(columns=["_index", "id"])))  # pyright: ignore[reportPrivateUsage]
 
 

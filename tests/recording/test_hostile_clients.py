@@ -55,7 +55,7 @@ def test_a_page_in_a_browser_appends_nothing(
 
     asyncio.run(scenario())
     assert payloads(queue) == [b"good", b"GET / HTTP/1.1"]
-    assert "disconnected a client: an HTTP request" in caplog.text
+    assert "disconnected a client: the client sent an HTTP request" in caplog.text
 
 
 def test_a_request_is_recognised_in_any_pieces() -> None:
@@ -88,7 +88,7 @@ def test_a_line_that_may_be_cut_is_not_appended(
 
     counts = asyncio.run(scenario(b"whole\nbuy 100", append_unfinished=False))
     assert (counts.received, counts.written, counts.refused) == (2, 1, 1)
-    assert "the stream ends within a line, which may be cut: bytes=7" in caplog.text
+    assert "the stream ends within a line, which may be cut off: bytes=7" in caplog.text
     asyncio.run(scenario(b"asked for", append_unfinished=True))
     assert payloads(queue) == [b"whole", b"asked for"]
 

@@ -89,7 +89,7 @@ def test_a_message_that_cannot_be_sent_is_named_or_skipped(
 ) -> None:
     options = [output] if output == "--stdout" else [output, "9"]
     reason = (
-        "not a line"
+        "it contains a line end"
         if output == "--stdout"
         else "too long for a datagram: length=65508 limit=65507"
     )
@@ -200,8 +200,8 @@ def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.JournalAp
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ([], "give one of --udp, --tcp, --websocket and --stdout"),
-        (["--stdout", "--udp", "9"], "give one of --udp, --tcp, --websocket and --stdout"),
+        ([], "give exactly one of --udp, --tcp, --websocket and --stdout"),
+        (["--stdout", "--udp", "9"], "give exactly one of --udp, --tcp, --websocket and --stdout"),
         (["--udp", "9", "--framing", "length"], "--framing does not go with --udp"),
         (["--stdout", "--pace", "fast"], "'fast' is not a pace"),
         (["--stdout", "--pace", "0"], "'0' is not a pace"),

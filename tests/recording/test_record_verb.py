@@ -85,8 +85,8 @@ def test_a_line_of_stdin_that_is_too_long_is_an_error(path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ([], "give one of --udp, --tcp, --websocket and --stdin"),
-        (["--stdin", "--udp", "0"], "give one of --udp, --tcp, --websocket and --stdin"),
+        ([], "give exactly one of --udp, --tcp, --websocket and --stdin"),
+        (["--stdin", "--udp", "0"], "give exactly one of --udp, --tcp, --websocket and --stdin"),
         (["--stdin", "--max-clients", "3"], "--max-clients does not go with --stdin"),
         (["--udp", "0", "--framing", "length"], "--framing does not go with --udp"),
         (["--tcp", "host"], "'host' is not HOST:PORT"),

@@ -110,7 +110,7 @@ def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.Journa
 
     ran, _ = publish(path, hear, "--text", "--on-error", "skip")
     assert ran.code == 1
-    assert f"index={bad:#x} not UTF-8 at byte 0 (without --text" in ran.err
+    assert f"index={bad:#x} not UTF-8 at byte 0 (omit --text" in ran.err
     assert heard == ["one", "é"]
     heard.clear()
     ran, _ = publish(path, hear)

@@ -89,7 +89,7 @@ def test_moving_archiving_and_stale_tailers(cli: Cli, orders: Path, tmp_path: Pa
         (["--max-cycles", "0"], "max-cycles"),
         (
             ["--keep", "1d", "--move", "a", "--archive", "b"],
-            "give one of --move, --archive and --compress",
+            "give at most one of --move, --archive and --compress",
         ),
     ],
 )

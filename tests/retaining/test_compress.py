@@ -354,7 +354,9 @@ def test_where_both_files_are_there_the_roll_file_counts(orders: Path) -> None:
     with pytest.raises(quire.errors.CorruptError, match=r"20240115F\.cq4\.zst"):
         compress(orders)
     shutil.copy(orders / "20240116F.cq4.zst", orders / "20240115F.cq4.zst")
-    with pytest.raises(UnsafePathError, match=r"another file has the name: .*20240115F\.cq4\.zst"):
+    with pytest.raises(
+        UnsafePathError, match=r"name of the compressed file: .*20240115F\.cq4\.zst"
+    ):
         compress(orders)
     assert len(quire.prune(orders, max_cycles=4, clock=NOW).removed) == 1
     assert names_in(orders)[0] == "20240116F.cq4.zst"

@@ -103,7 +103,7 @@ def test_vanilla_cycles_are_archived_and_not_moved(path: Path, tmp_path: Path) -
     import quire.archive
 
     write_days(path, "vanilla", cycle_format="yyyyMMdd", cycle_length_ms=DAY_MS, **SMALL)
-    with pytest.raises(quire.errors.UnsupportedError, match="are not moved"):
+    with pytest.raises(quire.errors.UnsupportedError, match="cannot be moved"):
         quire.prune(path, max_cycles=1, action="move", dest=tmp_path / "old", clock=LATER)
     dest = tmp_path / "archive"
     report = quire.prune(path, max_cycles=2, action="archive", dest=dest, clock=LATER)

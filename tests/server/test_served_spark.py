@@ -174,9 +174,9 @@ def test_what_is_refused(
         quire.spark.scan(spark, path, token=WRONG)
     with pytest.raises(quire.errors.NotAQueueError, match="no queue at this address"):
         quire.spark.scan(spark, f"{address}/none", **reached)
-    with pytest.raises(OptionsError, match="wireType is for queues of this machine"):
+    with pytest.raises(OptionsError, match="wireType is only for queues of this machine"):
         quire.spark.scan(spark, path, wireType="BINARY_LIGHT", **reached)
-    with pytest.raises(OptionsError, match="token is for addresses"):
+    with pytest.raises(OptionsError, match="token requires an address"):
         quire.spark.scan(spark, tmp_path / "queues" / "fx" / "orders", token=WRONG)
     with pytest.raises(quire.errors.NotAQueueError, match="another format"):
         quire.spark.scan(spark, path, queueFormat="vanilla", **reached)

@@ -157,7 +157,7 @@ def test_an_output_of_a_task_that_the_handler_starts_is_refused(place: Place) ->
 
     place.numbers(1)
     service = place.service(Starts)
-    with pytest.raises(quire.QuireError, match="not in a thread or task that it starts"):
+    with pytest.raises(quire.QuireError, match="not in a thread or task that the handler starts"):
         asyncio.run(service.arun_once())
     assert place.results() == []
 

@@ -36,7 +36,7 @@ def test_once_it_runs_an_output_outside_of_a_message_is_refused_too(place: Place
     place.numbers(1, 2)
     with place.service(Calling) as service:
         service.run_once()
-        with pytest.raises(quire.QuireError, match="none is being handled"):
+        with pytest.raises(quire.QuireError, match="no message is being handled"):
             service.handler.out.total(99)
         drain(service)
     assert place.results() == ["total 1", "total 2"]
@@ -73,7 +73,8 @@ def test_an_output_of_a_reader_within_the_handler_is_refused(place: Place) -> No
     place.words("a")
     service = place.service(Calling)
     service.handler.call = looks_up
-    with pytest.raises(quire.QuireError, match=r"this is another: found=2:0x\w+ expected=1:0x"):
+    wrong = r"message of another reader: found=2:0x\w+ expected=1:0x"
+    with pytest.raises(quire.QuireError, match=wrong):
         service.run_once()
     assert place.results() == []
 
@@ -89,7 +90,7 @@ def test_a_chain_does_not_go_on_in_the_next_message(place: Place) -> None:
     service = place.service(Calling)
     service.handler.call = begins
     service.run_once()
-    with pytest.raises(quire.QuireError, match="one message"):
+    with pytest.raises(quire.QuireError, match="another message"):
         service.run_once()
     assert place.results() == ["to x", "total 1"]
 

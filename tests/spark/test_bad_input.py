@@ -44,19 +44,19 @@ def test_all_that_is_wrong_with_options_is_reported_at_once(
     line = line_of(caught.value)
     assert "quire.errors.OptionsError: quire source: " in line
     for part in (
-        "startingOffsets is not earliest, latest, an index",
-        "endingOffsets cannot be earliest",
+        "startingOffsets must be earliest, latest, an index",
+        "endingOffsets must not be earliest",
         "give endingOffsets or endingTimestamp, not both",
-        "endingTimestamp is neither epoch milliseconds nor a time such as",
-        "timestampUnit is not one of auto, s, ms, us, ns: timestampUnit=weeks",
-        "inferSchema is not one of true, false: inferSchema=maybe",
-        "sampleRows is not a positive whole number: sampleRows=0",
-        "recordsPerPartition is not a positive whole number: recordsPerPartition=-1",
-        "minPartitions is not a positive whole number: minPartitions=many",
-        "batchRows is not a positive whole number of at most 1048576: batchRows=2000000",
-        "failOnDataLoss is not one of true, false: failOnDataLoss=perhaps",
-        "onError is not one of fail, column: onError=ignore",
-        "wireType is not one of binary_light, binary, fieldless_binary, compressed_binary",
+        "endingTimestamp must be epoch milliseconds, or a time such as",
+        "timestampUnit must be one of auto, s, ms, us, ns: timestampUnit=weeks",
+        "inferSchema must be one of true, false: inferSchema=maybe",
+        "sampleRows must be a positive whole number: sampleRows=0",
+        "recordsPerPartition must be a positive whole number: recordsPerPartition=-1",
+        "minPartitions must be a positive whole number: minPartitions=many",
+        "batchRows must be a positive whole number of at most 1048576: batchRows=2000000",
+        "failOnDataLoss must be one of true, false: failOnDataLoss=perhaps",
+        "onError must be one of fail, column: onError=ignore",
+        "wireType must be one of binary_light, binary, fieldless_binary, compressed_binary",
         "`method` requires the interface: option schema=module:Name",
         "unknown option: topic, did you mean topics? (known: path, topics, topicsPattern,",
     ):
@@ -139,7 +139,7 @@ def test_several_paths_are_refused_with_a_way_out(spark: SparkSession, tmp_path:
         spark.read.format("quire").load(paths)
 
     line = line_of(caught.value)
-    assert "load takes one directory: load one above them, with topics= to choose" in line
+    assert "load takes one directory: load a directory above them" in line
     assert paths[1] in line
     assert "path is missing" not in line
 
@@ -147,9 +147,9 @@ def test_several_paths_are_refused_with_a_way_out(spark: SparkSession, tmp_path:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"maxOffsetsPerTrigger": 5}, "maxOffsetsPerTrigger is for streams: endingOffsets says"),
-        ({"sampleRows": 5}, "sampleRows does nothing without inferSchema"),
-        ({"timestampUnit": "ms"}, "timestampUnit does nothing without timestampField"),
+        ({"maxOffsetsPerTrigger": 5}, "maxOffsetsPerTrigger is only for streams: limit"),
+        ({"sampleRows": 5}, "sampleRows has no effect without inferSchema"),
+        ({"timestampUnit": "ms"}, "timestampUnit has no effect without timestampField"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

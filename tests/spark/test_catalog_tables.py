@@ -83,8 +83,8 @@ def test_dropping_a_table_keeps_the_queue(sql: SparkSession, tmp_path: Path) -> 
     [
         ("path '{path}/none'", "path is not a directory"),
         ("path '{path}', colums '_index'", "unknown option: colums, did you mean columns?"),
-        ("path '{path}', endingOffsets 'earliest'", "endingOffsets cannot be earliest"),
-        ("path '{path}', failOnDataLoss '1'", "failOnDataLoss is not one of true, false"),
+        ("path '{path}', endingOffsets 'earliest'", "endingOffsets must not be earliest"),
+        ("path '{path}', failOnDataLoss '1'", "failOnDataLoss must be one of true, false"),
         ("schema 'n long'", "path is missing: use .load"),
     ],
 )
@@ -117,7 +117,7 @@ def test_inserts_go_where_they_say_and_nowhere_else(sql: SparkSession, tmp_path:
         sql.sql("insert into other values (7)")
     with pytest.raises(AnalysisException, match="insert into NAME with"):
         sql.sql("insert into other select * from made")
-    with pytest.raises(AnalysisException, match="does not learn which table Spark writes to"):
+    with pytest.raises(AnalysisException, match="does not pass the path of a table"):
         frame.write.insertInto("other")
     with pytest.raises(AnalysisException, match=r"path is missing: use \.save"):
         frame.writeTo("other").append()

@@ -50,17 +50,17 @@ def test_message_columns_of_a_schema_are_there_once(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"schema": "n long, n long"}, "a column is there 2 times: column=n"),
-        ({"schema": "n long, N long"}, "columns differ by case alone: n, N"),
+        ({"schema": "n long, n long"}, "a column occurs 2 times: column=n"),
+        ({"schema": "n long, N long"}, "columns differ only by case: n, N"),
         ({"schema": "_INDEX long"}, "message column: column=_INDEX, write _index"),
-        ({"columns": "n long, _index, _index"}, "a column is there 2 times: column=_index"),
+        ({"columns": "n long, _index, _index"}, "a column occurs 2 times: column=_index"),
         (
             {"schema": Schema({"n": "int64", "_topic": "int64"}).to_text()},
             "column _topic is string, not bigint",
         ),
         (
             {"schema": Schema({"n": "int64", "N": "int64"}).to_text()},
-            "columns differ by case alone: n, N",
+            "columns differ only by case: n, N",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_other_doubles_are_refused_by_name(
 
 
 def test_a_schema_given_to_spark_has_no_doubles(spark: SparkSession, path: Path) -> None:
-    with pytest.raises(AnalysisException, match="a column is there 2 times: column=n"):
+    with pytest.raises(AnalysisException, match="a column occurs 2 times: column=n"):
         spark.read.format("quire").schema("n long, n long").load(str(path)).collect()
 
 

@@ -109,7 +109,7 @@ def test_topics_and_offsets_say_what_is_read(spark: SparkSession, folder: Path) 
     assert load(spark, folder, columns=COLUMNS, topics='["b"]').count() == EACH
     with pytest.raises(Exception, match=r"no such topic in topics: topic=d known=a, b, c"):
         load(spark, folder, topics="a,d").count()
-    with pytest.raises(Exception, match="topics names none: topics= ,"):
+    with pytest.raises(Exception, match="topics is empty: topics= ,"):
         load(spark, folder, topics=" ,").count()
 
 

@@ -39,7 +39,7 @@ def test_a_view_with_limited_texts_is_for_inserting(spark: SparkSession, tmp_pat
         spark.sql("insert into limited values ('abcd')")
     assert [it for _, it in messages_of(path)] == [{"name": "abc"}]
     with pytest.raises(
-        AnalysisException, match=r"takes no varchar\(3\) .*: column=name, write str"
+        AnalysisException, match=r"accepts no varchar\(3\) .*: column=name, write str"
     ):
         spark.table("limited").collect()
     spark.catalog.dropTempView("limited")
@@ -48,11 +48,15 @@ def test_a_view_with_limited_texts_is_for_inserting(spark: SparkSession, tmp_pat
 def test_variants_are_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path / "queue", per_day=1)
     for schema in ("n variant", "n array<struct<a: variant>>", "n map<string, variant>"):
-        with pytest.raises(OptionsError, match=r"no column is a variant: column=n, .*parse_json"):
+        with pytest.raises(
+            OptionsError, match=r"a column cannot be a variant: column=n, .*parse_json"
+        ):
             scan(spark, path, schema=schema)
     assert scan(spark, path, schema="variant long, name string").count() == 3
     frame = spark.sql("select parse_json('1') as v")
-    with pytest.raises(AnalysisException, match=r"no message has a variant: column=v, write to_j"):
+    with pytest.raises(
+        AnalysisException, match=r"a message cannot hold a variant: column=v, write to_j"
+    ):
         frame.write.format("quire").mode("append").save(str(tmp_path / "written"))
     assert not (tmp_path / "written").exists()
 

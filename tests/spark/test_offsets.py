@@ -148,7 +148,7 @@ def test_cycles_deleted_after_planning_are_an_error_unless_loss_is_allowed(
     partitions = strict.partitions()
     remove_cycle(path, cycle)
 
-    with pytest.raises(IndexOutOfRangeError, match=r"was a cycle deleted\? topic=queue"):
+    with pytest.raises(IndexOutOfRangeError, match=r"was a cycle deleted\?\): topic=queue"):
         index_bounds(strict, partitions)
     left = index_bounds(lenient, partitions)
     assert left == all_indexes[: cycle * PER_DAY] + all_indexes[(cycle + 1) * PER_DAY :]

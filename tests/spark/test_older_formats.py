@@ -129,7 +129,7 @@ def test_the_option_queue_format_is_what_a_queue_must_have(
     assert read(spark, path, queueFormat=kind).count() == DAYS * PER_DAY
     with pytest.raises(AnalysisException, match=f"asked=chronicle found={kind}"):
         read(spark, path, queueFormat="chronicle").count()
-    with pytest.raises(AnalysisException, match="queueFormat is not one of chronicle, vanilla"):
+    with pytest.raises(AnalysisException, match="queueFormat must be one of chronicle, vanilla"):
         read(spark, path, queueFormat="kafka").count()
 
 

@@ -93,7 +93,7 @@ def test_cycles_that_are_deleted_are_one_line_of_loss(path: Path, nth: int) -> N
     assert rows == sorted(rows)
     if rows != ROWS:
         (line,) = lines
-        assert "was a cycle deleted? topic=orders" in line
+        assert "was a cycle deleted?): topic=orders" in line
         assert f"planned={len(ROWS)} read={len(rows)}" in line
 
 
@@ -102,4 +102,4 @@ def test_cycles_that_are_deleted_fail_the_query(path: Path, nth: int) -> None:
     rows, (line,) = stopped_at(path, nth, delete)
 
     assert rows is None
-    assert "are gone, was a cycle deleted? topic=orders" in line
+    assert "are gone (was a cycle deleted?): topic=orders" in line

@@ -92,7 +92,7 @@ def test_spark_connect_runs_the_same(tmp_path: Path) -> None:
     goes_on, then = found["pruned"]["found"]
     assert goes_on == 10
     assert "DataLossError: messages are gone: topic=live" in then
-    needs = "UnsupportedError: quire.spark.session starts a Spark of its own"
+    needs = "UnsupportedError: quire.spark.session does not support Spark Connect"
     assert found["own_session"]["error"].startswith(needs)
 
 

@@ -138,7 +138,7 @@ def test_a_queue_without_messages_is_a_frame_without_rows(spark: SparkSession, p
 def test_what_is_wrong_is_said_when_the_scan_is_made(spark: SparkSession, folder: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"colums": "_index"}, "unknown option: colums, did you mean columns"),
-        ({"maxOffsetsPerTrigger": 5}, "maxOffsetsPerTrigger is for streams"),
+        ({"maxOffsetsPerTrigger": 5}, "maxOffsetsPerTrigger is only for streams"),
         ({"topics": "x"}, "no such topic in topics: topic=x"),
         ({"columns": "n"}, "column without a type"),
     ]

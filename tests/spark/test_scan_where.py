@@ -163,7 +163,7 @@ def test_late_messages_within_the_lateness_are_found(spark: SparkSession, tmp_pa
         ({"where": "price >"}, "quire scan: where=price >: "),
         ({"where": "price > 1"}, "(columns: _index, n)"),
         ({"where": "n"}, "quire scan: where=n: "),
-        ({"lateness": "1 s"}, "give where and timestampField"),
+        ({"lateness": "1 s"}, "lateness requires where"),
         (
             {"where": "n > 1", "lateness": "soon", "timestampField": "time"},
             "lateness: not a duration: found='soon'",

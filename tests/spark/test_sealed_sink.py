@@ -192,7 +192,7 @@ def test_an_unfinished_write_is_finished_after_the_key_was_changed(
     killed(target, stage(target), 1)
     rings = [quire.KeyRing({"default": key}, current="default") for key in (KEY, OTHER)]
     assert rewrap(path, key=rings[0], new_key=rings[1]) == 1
-    with pytest.raises(EncryptionError, match=r"what a task staged: .*wrapped_by='default'"):
+    with pytest.raises(EncryptionError, match=r"opens a staged file: .*wrapped_by='default'"):
         finish(str(path), key=OTHER)
     both = quire.KeyRing({"old": KEY, "new": OTHER}, current="new")
     assert finish(str(path), key=both) == 1
@@ -250,13 +250,13 @@ def test_a_manifest_of_another_batch_or_queue_is_refused(
     killed(target, stage(target), 1)
     own = path / FOLDER / "w"
     (own / "0").rename(own / "1")
-    with pytest.raises(UnfinishedWriteError, match="that of another batch"):
+    with pytest.raises(UnfinishedWriteError, match="belongs to another batch"):
         finish(str(path), key=KEY)
     elsewhere = tmp_path / "elsewhere"
     open_any(elsewhere, key=KEY).close()
     (elsewhere / FOLDER / "w").mkdir(parents=True)
     (own / "1").rename(elsewhere / FOLDER / "w" / "0")
-    with pytest.raises(UnfinishedWriteError, match="not made here with a key of the queue"):
+    with pytest.raises(UnfinishedWriteError, match="with a key of this queue"):
         finish(str(elsewhere), key=KEY)
     assert found(elsewhere) == []
 
@@ -304,10 +304,10 @@ def test_a_record_of_another_writer_queue_or_file_is_refused(
     record, strange = path / FOLDER / "w" / "done.json", path / FOLDER / "v" / "done.json"
     strange.parent.mkdir()
     strange.write_bytes(record.read_bytes())
-    with pytest.raises(CorruptError, match="it was changed, or is that of another batch"):
+    with pytest.raises(CorruptError, match="it was changed, or belongs to another batch"):
         commit(target, "v", 3, stage(target, "v", 3))
     record.write_bytes((tmp_path / "other" / FOLDER / "w" / "done.json").read_bytes())
-    with pytest.raises(CorruptError, match="not made here with a key of the queue"):
+    with pytest.raises(CorruptError, match="not made with a key of this queue"):
         commit(target, "w", 8, stage(target, batch=8))
     killed(target, stage(target, "u", 0), 1, "u")
     strange.write_bytes((path / FOLDER / "u" / "0" / "manifest.json").read_bytes())
@@ -318,7 +318,7 @@ def test_a_record_of_another_writer_queue_or_file_is_refused(
 def test_a_forged_record_does_not_end_an_unfinished_write(path: Path, target: Target) -> None:
     killed(target, stage(target), 1)
     (path / FOLDER / "w" / "done.json").write_text('{"batch": 0}')
-    with pytest.raises(CorruptError, match="it has no seal of a key of the queue"):
+    with pytest.raises(CorruptError, match="it has no seal"):
         finish(str(path), key=KEY)
     assert list((path / FOLDER / "w" / "0").glob("part-*"))
     (path / FOLDER / "w" / "done.json").unlink()
@@ -402,7 +402,8 @@ def test_a_part_that_was_changed_is_not_appended(
     killed(target, parts, 0)
     how(path / FOLDER / "w" / "0" / parts[0].file)
     with pytest.raises(
-        (UnfinishedWriteError, EncryptionError), match=r"not what a task staged|none of the keys"
+        (UnfinishedWriteError, EncryptionError),
+        match=r"not a file that a task staged|none of the keys",
     ):
         finish(str(path), key=KEY)
     assert found(path) == []
@@ -413,7 +414,7 @@ def test_a_part_of_another_key_stops_a_commit_before_it_begins(
 ) -> None:
     open_any(path, key=KEY).close()
     other = replace(target, key=KeySource(str(key_file(tmp_path, OTHER))))
-    with pytest.raises(EncryptionError, match="opens what a task staged"):
+    with pytest.raises(EncryptionError, match="opens a staged file"):
         commit(target, "w", 0, stage(other))
     with pytest.raises(EncryptionError, match="none of the keys opens the queue"):
         commit(other, "w", 0, stage(other))

@@ -184,11 +184,11 @@ def test_everything_wrong_is_reported_at_once(
                 "batchId": -1,
             },
             [
-                "form is not one of raw, text",
+                "form must be one of raw, text",
                 "unknown option: bad",
-                "rolls otherwise",
+                "the queue has another roll cycle",
                 "writeId",
-                "batchId is a number beside a writeId: batchId=-1",
+                "batchId must be a number, and requires writeId: batchId=-1",
             ],
         ),
         (path, {"form": "raw"}, ["form=raw needs one binary column: found=n int64, name string"]),
@@ -200,7 +200,11 @@ def test_everything_wrong_is_reported_at_once(
             ["wire_type=TEXT known=BINARY_LIGHT"],
         ),
         (tmp_path / "file", {}, ["path is not a directory"]),
-        (tmp_path / "many", {}, ["path is a directory of queues, name one", "many/one/queue"]),
+        (
+            tmp_path / "many",
+            {},
+            ["path is a directory of queues, give the path of one", "many/one/queue"],
+        ),
         (tmp_path / "new", {"rollCycle": "NONE"}, ["NONE"]),
     ]
     for place, options, problems in cases:
@@ -213,7 +217,7 @@ def test_everything_wrong_is_reported_at_once(
 
 
 def test_overwriting_is_refused_with_the_reason(spark: SparkSession, path: Path) -> None:
-    with pytest.raises(AnalysisException, match="never replaced, mode=overwrite"):
+    with pytest.raises(AnalysisException, match="never replaced, so mode=overwrite"):
         numbers(spark, 1).write.format("quire").mode("overwrite").save(str(path))
     assert not path.exists()
 

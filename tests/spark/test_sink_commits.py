@@ -392,7 +392,7 @@ def test_one_commit_goes_on_at_a_time(path: Path, target: Target) -> None:
     pid = fork(hold)
     os.read(held, 1)
     with pytest.raises(
-        quire.errors.LockTimeoutError, match="another write to the queue goes on: path="
+        quire.errors.LockTimeoutError, match="another write to the queue is in progress: path="
     ):
         commit(replace(target, lock_timeout_s=0.1), "w", 1, staged(path, 1))
     os.write(release, b"x")

@@ -114,7 +114,7 @@ def test_a_write_whose_first_cycle_is_gone_is_not_appended_again(path: Path) -> 
     for file in sorted(path.glob("*.cq4"))[:-1]:
         file.unlink()
 
-    with pytest.raises(UnfinishedWriteError, match=r"the cycle is gone .*\(to give the rest"):
+    with pytest.raises(UnfinishedWriteError, match=r"a write began is gone.*\(to give up"):
         finish(str(path))
     assert messages(path) == [b"other"]
 

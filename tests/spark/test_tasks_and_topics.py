@@ -133,8 +133,8 @@ def test_a_query_of_what_is_available_does_not_wait(spark: SparkSession, tmp_pat
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"maxTriggerDelay": "1m"}, "maxTriggerDelay does nothing without minOffsetsPerTrigger"),
-        ({"minOffsetsPerTrigger": 0}, "minOffsetsPerTrigger is not a positive whole number"),
+        ({"maxTriggerDelay": "1m"}, "maxTriggerDelay has no effect without minOffsetsPerTrigger"),
+        ({"minOffsetsPerTrigger": 0}, "minOffsetsPerTrigger must be a positive whole number"),
         (
             {"minOffsetsPerTrigger": 5, "maxOffsetsPerTrigger": 4},
             "minOffsetsPerTrigger is larger than maxOffsetsPerTrigger",
@@ -155,7 +155,7 @@ def test_waits_that_cannot_be_are_refused(
 
 def test_batch_reads_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:
     path = record(tmp_path / "queue", per_day=1)
-    with pytest.raises(OptionsError, match="minOffsetsPerTrigger is for streams"):
+    with pytest.raises(OptionsError, match="minOffsetsPerTrigger is only for streams"):
         scan(spark, path, minOffsetsPerTrigger=5)
 
 
@@ -173,7 +173,7 @@ def test_a_field_that_no_message_has_is_a_warning(
         stream.partitions(start, stream.latestOffset(start, ReadAllAvailable()))
         stream.stop()
     line = (
-        "no message that was looked at has this field: field=naem messages=64 topics=queue"
-        " known=n, half, name, time"
+        "none of the sampled messages has the field, is its name right? field=naem messages=64"
+        " topics=queue known=n, half, name, time"
     )
     assert caplog.messages == [line, line]

@@ -1,4 +1,4 @@
-"""The reports of archiving and of verifying."""
+"""The reports of archiving, verifying and rewriting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from quire.archive.cycle_entry import Entry
 
 Progress: TypeAlias = Callable[[str, int, int], object]
-"""Called with what is being done, how many messages are, and how many there are."""
+"""Called with the name of the step, the number of messages done, and their total number."""
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
@@ -33,7 +33,7 @@ class ProgressCounter:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """
-    A cycle that was not archived, or does not equal its archive, and why.
+    A cycle, or a whole topic, that was not archived, deleted or verified, and why.
 
     Examples:
         >>> import quire.archive
@@ -59,14 +59,14 @@ class Report:
 
     Attributes:
         dest: The archive.
-        archived: The cycles that it added, by topic.
-        present: How many cycles were there before.
-        unfinished: How many cycles are still written to.
-        deleted: How many cycles it deleted from their queues.
-        kept: Cycles that it was asked to delete and did not, as they are not done with.
-        failed: Cycles that it could not archive, and files or cycles that are damaged.
-        lost: Cycles that an earlier run saw, and that are in no place any more.
-        bytes: The size of the files it added.
+        archived: The cycles added to the archive, by topic.
+        present: How many cycles were in the archive before.
+        unfinished: How many cycles may still grow.
+        deleted: How many cycles were deleted from their queues.
+        kept: Cycles that were to be deleted from their queues, but are still needed.
+        failed: Cycles that could not be archived, and files or cycles that are damaged.
+        lost: Cycles that an earlier run saw, and that are now neither in the queue nor archived.
+        bytes: The size of the files added.
 
     Examples:
         >>> import quire.archive
@@ -93,17 +93,17 @@ class Report:
 
     @property
     def messages(self) -> int:
-        """The number of messages that were archived."""
+        """The number of messages archived by this run."""
         return sum(entry.messages for entry in self.entries)
 
     @property
     def misfits(self) -> int:
-        """The number of rows without typed columns, because the message fits no schema."""
+        """The number of rows without values in typed columns, because the message is malformed."""
         return sum(entry.misfits for entry in self.entries)
 
     @property
     def payload_bytes(self) -> int:
-        """The bytes of the payloads that were archived."""
+        """The size of the payloads archived by this run."""
         return sum(entry.payload_bytes for entry in self.entries)
 
     @property
@@ -118,10 +118,10 @@ class Verified:
     The result of :func:`quire.archive.verify`.
 
     Attributes:
-        cycles: How many cycles were read.
+        cycles: How many cycles were verified.
         messages: How many messages they hold.
         compared: How many of the cycles are still in the queue, and were compared with it.
-        failed: What is wrong.
+        failed: Cycles and topics with a problem, and the reason.
 
     Examples:
         >>> import quire.archive

@@ -52,7 +52,7 @@ class Columns:
     The columns of a topic in the archive.
 
     Args:
-        topic: Its name.
+        topic: The name of the topic.
         decoding: The typed columns.
 
     Raises:
@@ -82,12 +82,12 @@ class Columns:
 
     def read(self, tailer: Tailer, cycle: int, within: CycleRange) -> tuple[int, pa.RecordBatch]:
         """
-        Return how many messages were read, and their rows.
+        Read the next messages of a cycle; return their number and their rows.
 
         Args:
-            tailer: A tailer at the first of them.
-            cycle: The cycle that they are of.
-            within: All of the cycle's messages.
+            tailer: A tailer at the next message.
+            cycle: The number of the cycle.
+            within: The indexes of all messages of the cycle.
 
         """
         past = within.end_index
@@ -147,16 +147,16 @@ class CycleReader:
 
     Args:
         queue: The queue.
-        columns: What the messages become.
-        cycle: The cycle, as it was looked at.
+        columns: The columns of the rows.
+        cycle: The cycle, as it was when it was inspected.
 
     Attributes:
-        messages: How many were read so far.
+        messages: The number of messages read so far.
 
     """
 
     def __init__(self, queue: Queue, columns: Columns, cycle: Cycle) -> None:
-        """Touch nothing."""
+        """Read nothing yet."""
         self._queue = queue
         self._columns = columns
         self._cycle = cycle
@@ -214,7 +214,7 @@ class CycleReader:
 
     def _ends_early(self) -> ArchiveError:
         return ArchiveError(
-            "the cycle ends before its last message, is its file damaged or gone?"
+            "the cycle ends before its last message (its file may be damaged or deleted):"
             f" file={self._cycle.file} index={self._next:#x}"
             f" found={self._range.until(self._next).count} expected={self._range.count}"
         )

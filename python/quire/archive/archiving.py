@@ -1,4 +1,4 @@
-"""A run: each finished cycle that an archive lacks becomes a file of it."""
+"""A run of archiving: each finished cycle that an archive lacks becomes one of its files."""
 
 from __future__ import annotations
 
@@ -50,29 +50,27 @@ def archive(  # noqa: PLR0913 - by keywords
     """
     Archive the finished cycles of a queue, or of each queue in a directory of queues.
 
-    A cycle is finished when an end-of-file marker closes it, or when a later one has a message and
-    nothing came for the grace time. Its file is read again and compared before it gets its name;
-    files of earlier runs stay as they are. Killed at any moment, a run leaves finished
-    files alone, and the next one does the rest.
+    A cycle is finished when an end-of-file marker closes it, or when a later cycle has a message
+    and the cycle has not changed for the grace time. Each file is read again and compared before it
+    gets its name; files of earlier runs stay unchanged. If a run is killed, at any moment, its
+    finished files remain, and the next run continues.
 
     Args:
-        path: The queue, or the directory of queues; nothing is written there, but by
-            *delete*.
-        dest: The archive's directory, made if it is not there.
-        schema: What the messages look like: its fields become typed columns besides the payload.
-            ``infer``: what a sample of each queue's messages holds. None: as in the run before.
-            A message that does not fit has its reason in ``_error``.
-        method: Of a schema of methods: only the arguments of this one are columns, null in the
-            rows of others.
-        timed: The field that a column ``_timestamp`` is taken from; of the name ``history`` it is
-            the history.
+        path: The queue, or the directory of queues. Only *delete* changes it.
+        dest: The archive's directory, created if it does not exist.
+        schema: The structure of the messages, whose fields become typed columns in addition to the
+            payload. ``infer``: sample the messages of each queue. None: as in the previous run. A
+            malformed message has the reason in ``_error``.
+        method: One method of a schema of methods: only its arguments are columns, null in the rows
+            of other methods.
+        timed: The field for a column ``_timestamp``; the name ``history`` means the history.
         sample: How many messages to infer from.
         grace_s: How long a cycle without an end-of-file marker must stay unchanged, in seconds.
-        delete: Delete from the queue what the archive holds, once both were compared again. The
-            newest cycle stays, and what a named tailer, a consumer group or another holder needs.
-        force: Delete also what named tailers and consumer groups have not read.
-        accept_loss: Forget what is reported as lost, for this run and later ones.
-        progress: Called now and then.
+        delete: Delete archived cycles from the queue, after comparing both again. The newest cycle
+            is kept, and cycles that a named tailer, a consumer group or another holder needs.
+        force: Also delete cycles that named tailers and consumer groups have not read.
+        accept_loss: Forget the losses reported, in this run and later ones.
+        progress: Called from time to time.
 
     Raises:
         NotAQueueError: There is no queue at *path*, and the archive holds no cycle of one.
@@ -129,7 +127,7 @@ def archive(  # noqa: PLR0913 - by keywords
 
 def _queues_of(root: Path, kept: Archive) -> dict[str, str]:
     """
-    Return the queues by topic; none, if all that were there are gone.
+    Return the queues by topic; none if all queues that were archived are gone.
 
     Raises:
         NotAQueueError: There is no queue below *root*, and the archive holds no topic.
@@ -146,7 +144,7 @@ def _queues_of(root: Path, kept: Archive) -> dict[str, str]:
 def _gone_below(
     root: Path, queues: Mapping[str, str], kept: Archive, report: Report
 ) -> Iterator[Topic]:
-    """Yield the archived topics whose queues were below a directory, and are not there."""
+    """Yield the archived topics whose queues were below a directory and are gone."""
     for name in kept.topics():
         if name in queues:
             continue
@@ -163,7 +161,7 @@ def _gone_below(
 class _Source(NamedTuple):
     path: str
     root: str
-    """What was given: the path, or a directory above."""
+    """The path given by the user: that of the queue, or a directory above it."""
 
 
 class _TopicRun:
@@ -203,7 +201,7 @@ class _TopicRun:
                 self._archive_all(queue, grace_s)
         except (QuireError, OSError) as error:
             self._fail(None, error)
-            self._is_same = False  # a full disk, or the like: nothing is deleted by this run
+            self._is_same = False  # after a failure such as a full disk, this run deletes nothing
         self._warn_lost()
 
     def lose(self, *, accept_loss: bool) -> None:
@@ -244,7 +242,7 @@ class _TopicRun:
         topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
         with self._archive.made(topic, Access.of(queue.path)) as folder:
             folder.sweep()
-            # What is seen is kept first: a cycle that is deleted before its turn is missed then.
+            # Stored first, so that a cycle which is deleted before its turn is reported as lost.
             self._archive.keep(topic)
             self._archive_each(folder, queue, found, grace_s)
         topic.seen -= topic.entries.keys()

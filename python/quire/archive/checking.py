@@ -33,7 +33,7 @@ def verify(
 
     Args:
         dest: The archive.
-        queue: The queue, or the directory of queues; None: the path it was archived from.
+        queue: The queue, or the directory of queues; None: the path that was archived.
         progress: Called from time to time.
 
     Raises:
@@ -102,14 +102,14 @@ def _verify_topic(
 
 def check_file(path: Path, entry: Entry) -> None:
     """
-    Check that a file holds what its entry says.
+    Check that a file holds the messages that its entry describes.
 
     Raises:
         ArchiveError: The file is missing, or its content differs from *entry*.
 
     """
     if not path.exists():
-        raise ArchiveError(f"the file is gone: file={path}")
+        raise ArchiveError(f"the file is missing: file={path}")
     if entry.sha256 and sha256_of(path) != entry.sha256:
         raise ArchiveError(f"the file's bytes are not those that were written: file={path}")
     found = read_entry(path)
@@ -123,7 +123,7 @@ def check_file(path: Path, entry: Entry) -> None:
 
 def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
     """
-    Compare a cycle of the queue with its entry; False if the cycle is not there.
+    Compare a cycle of the queue with its entry; return False if the queue lacks the cycle.
 
     Raises:
         ArchiveError: The cycle's messages differ from *entry*; without *every_byte*, only their
@@ -137,8 +137,8 @@ def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
     file = file_of(queue, entry.cycle)
     if end.past != entry.end:
         raise ArchiveError(
-            f"the queue's cycle has another number of messages than its archive: file={file}"
-            f" found={end.past} archived={entry.end}"
+            "the queue's cycle and its archive have different numbers of messages:"
+            f" file={file} found={end.past} archived={entry.end}"
         )
     if every_byte:
         digest = Digest()
@@ -152,6 +152,6 @@ def _check(where: str, digest: Digest, entry: Entry) -> None:
     found = (digest.messages, digest.first_index, digest.last_index, digest.hex)
     if found != (entry.messages, entry.first_index, entry.last_index, entry.digest):
         raise ArchiveError(
-            f"not the messages that were archived: {where} messages={digest.messages}"
+            f"the messages differ from those that were archived: {where} messages={digest.messages}"
             f" expected={entry.messages} digest={digest.hex[:16]} expected={entry.digest[:16]}"
         )

@@ -1,4 +1,4 @@
-"""The entry of a cycle, in the metadata of its file and in the manifest of its topic."""
+"""The entry of a cycle, stored in the metadata of its file and in the manifest of its topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.archive.digest import sha256_of
 
 METADATA_KEY: Final = b"quire"
 LAYOUT: Final = 1
-"""Of the files that are written now: readers prune by no float column."""
+"""The layout of files that are written now: without statistics of float columns."""
 
 _FILE: Final = re.compile(r"[^./\0][^/\0]*\.parquet")
 
@@ -21,26 +21,27 @@ _FILE: Final = re.compile(r"[^./\0][^/\0]*\.parquet")
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
-    A cycle that is in the archive.
+    A cycle in an archive.
 
     Attributes:
-        cycle: Its number.
+        cycle: The number of the cycle.
         file: The name of its Parquet file.
-        messages: How many it has.
-        rows: How many rows they became: more, where one message holds several calls.
-        misfits: How many rows have no typed columns, and the reason in ``_error``.
-        first_index: Its first message's index; None if it has none.
-        last_index: Its last message's.
-        digest: SHA-256 over the indexes, lengths and payloads of its messages.
-        payload_bytes: The length of all payloads together.
-        ended: Whether an end-of-file marker closed it; else it was left for newer ones.
+        messages: The number of messages.
+        rows: The number of rows: larger than *messages* if a message holds several calls.
+        misfits: The number of malformed rows, which have null typed columns and the reason in
+            ``_error``.
+        first_index: The index of the first message; None if there is none.
+        last_index: The index of the last message; None if there is none.
+        digest: SHA-256 over the indexes, lengths and payloads of the messages.
+        payload_bytes: The total length of the payloads.
+        ended: Whether an end-of-file marker closed the cycle; otherwise a later cycle had messages.
         previous: The cycle before it that had a file then; None if it was the oldest.
-        decoding: The place, in the list of the topic, of what its typed columns are.
-        sha256: Of the file; it stands in the list alone.
-        size: The file's length, in the list alone, too; 0 in lists of earlier versions.
-        past: The sequence after its last message, where that is not how many it has.
-        layout: How its file is made: 0 is that of earlier versions, with the minimum and maximum of
-            float columns, which leave NaN out.
+        decoding: The position of its typed columns in the manifest's list of decodings.
+        sha256: The SHA-256 of the file; only in the manifest.
+        size: The file's length; only in the manifest, and 0 in manifests of earlier versions.
+        past: The sequence after the last message; None if it equals *messages*.
+        layout: The layout of the file: 0 is that of earlier versions, with the minimum and maximum
+            of float columns, which ignore NaN.
 
     Examples:
         >>> import quire.archive
@@ -69,10 +70,10 @@ class Entry:
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
         """
-        Return the entry in a JSON object; fields of later versions are skipped.
+        Return the entry in a JSON object; fields of later versions are ignored.
 
         Raises:
-            ValueError: The JSON is not an entry that a run writes.
+            ValueError: The JSON object is not an entry of an archive.
 
         """
         found = cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
@@ -89,22 +90,22 @@ class Entry:
         return {k: it for k, it in asdict(self).items() if k not in absent or it != absent[k]}
 
     def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
-        """Return the file's own metadata, with more *about* its queue."""
+        """Return the metadata for the file itself, including facts *about* the queue."""
         values = {**about, **self.to_json()}
         del values["sha256"], values["size"]
         return {METADATA_KEY: json.dumps(values).encode()}
 
     @property
     def end(self) -> int:
-        """The sequence after its last message."""
+        """The sequence after the last message."""
         return self.messages if self.past is None else self.past
 
     @property
     def recorded(self) -> Entry:
-        """The entry as its file holds it, without what earlier versions do not list."""
+        """The entry as its file stores it, without fields that only the manifest has."""
         return replace(self, sha256="", size=0, layout=0)
 
 
 def completed(entry: Entry, file: Path) -> Entry:
-    """Return an entry with the facts that only the manifest holds: its file's hash and size."""
+    """Return an entry with the fields that only the manifest has: the file's hash and size."""
     return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

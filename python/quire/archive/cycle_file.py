@@ -19,7 +19,7 @@ from quire.errors import ArchiveError
 
 GROUP_ROWS: Final = 1_048_576
 GROUP_BYTES: Final = 64 * 2**20
-"""Of payloads in a row group: what a run keeps in memory, some times over."""
+"""The bytes of payloads in a row group; a run has a few times as much in memory."""
 
 _READ_ROWS: Final = 16_384
 _ASCENDING: Final = {INDEX, SEQUENCE}
@@ -37,7 +37,7 @@ class Writer:
     """
 
     def __init__(self, file: BufferedWriter, schema: pa.Schema) -> None:
-        """Write the file's beginning."""
+        """Write the beginning of the file."""
         indexed = [*_indexed(schema)]
         options: Any = {
             "compression": "zstd",
@@ -54,7 +54,7 @@ class Writer:
         self._file = pq.ParquetWriter(file, schema, **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; they are written when there are enough for a row group."""
+        """Add rows, which are written once there are enough for a row group."""
         self._waiting.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -66,12 +66,12 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file, also one that was not brought to its end."""
+        """Close the file, even if it is incomplete."""
         with self._to:
             self._file.close()
 
     def close(self, metadata: dict[bytes, bytes]) -> None:
-        """End the file, with metadata, and have it on the medium."""
+        """Complete the file, with metadata, and sync it."""
         self._end_group()
         values: Any = metadata
         self._file.add_key_value_metadata(values)
@@ -88,11 +88,11 @@ class Writer:
 
 def _indexed(schema: pa.Schema) -> Iterator[str]:
     """
-    Yield the columns whose minimum, maximum and dictionary readers may prune by.
+    Yield the columns that get a minimum, a maximum and a dictionary, by which readers skip rows.
 
-    Never floats: the minimum and maximum leave NaN out, which Spark orders above everything, and a
-    dictionary has both -0.0 and 0.0, which are equal. A name with a dot can be the path of a field
-    inside another column.
+    Floats get none: a minimum and maximum ignore NaN, which Spark orders above every number, and a
+    dictionary keeps -0.0 apart from 0.0, which are equal. A name with a dot may be the path of a
+    field inside another column.
     """
     nested = {it.name for it in fields_of(schema) if pa.types.is_nested(it.type)}
     for field in fields_of(schema):
@@ -104,12 +104,12 @@ def _indexed(schema: pa.Schema) -> Iterator[str]:
 
 def rewrite_in(source: Path, file: BufferedWriter, metadata: dict[bytes, bytes]) -> None:
     """
-    Write the rows of a file of an archive into a new one, as :class:`Writer` does now.
+    Write the rows of a file of an archive into a new file with today's layout.
 
     Args:
         source: The file to read.
-        file: The new file, which is closed.
-        metadata: What the new file's metadata hold.
+        file: The new file, which is closed at the end.
+        metadata: The metadata of the new file.
 
     Raises:
         ArchiveError: The file to read is damaged.
@@ -129,7 +129,7 @@ def rewrite_in(source: Path, file: BufferedWriter, metadata: dict[bytes, bytes])
 
 def digest_in(path: Path) -> tuple[Digest, int]:
     """
-    Read a file through, and return the digest of its messages and how many rows it has.
+    Read a whole file, and return the digest of its messages and the number of its rows.
 
     Raises:
         ArchiveError: The file is not a Parquet file of an archive, or is damaged.

@@ -1,4 +1,4 @@
-"""How messages become typed columns: the options of a run, as the archive keeps them."""
+"""How messages become typed columns: the options of a run, as the manifest stores them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Decoding:
     The typed columns of messages, in addition to their bytes.
 
     Attributes:
-        schema: What they look like, as the text of a schema; None: nothing is decoded.
-        method: The one method whose arguments are columns; of None each method is a struct.
+        schema: The structure of the messages, as the text of a schema; None: do not decode.
+        method: The method whose arguments are columns; None: each method is a struct.
         time_field: The field for ``_timestamp``, or ``history``; None: no such column.
-        time_unit: What a number there counts since 1970; None: as :class:`TimeField` says.
-        inferred: Whether the schema is what samples of the messages hold.
+        time_unit: The unit of numbers in that field; None: see :class:`TimeField`.
+        inferred: Whether the schema was inferred from samples of the messages.
 
     """
 
@@ -56,7 +56,7 @@ class Decoding:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Decoding:
-        """Return the decoding that JSON holds."""
+        """Return the decoding in a JSON object."""
         return cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Decoding:
         return TimeField(str(self.time_field), self.time_unit)
 
     def content(self) -> Content | None:
-        """Return the columns, in types that Spark and other readers of Parquet have."""
+        """Return the columns, with types that Spark and other readers of Parquet support."""
         return (
             None if self.schema is None else _spark_content(Schema.from_text(self.schema).content)
         )
@@ -91,8 +91,8 @@ class Decoding:
         columns = columns_of(content, self.method)
         if taken := sorted(_RESERVED & {*columns.names}):
             raise ArchiveError(
-                f"a field has the name of a column that each archive has: name={taken[0]}"
-                " (leave it out: the payload holds it)"
+                f"a field has the name of a column that every archive has: name={taken[0]}"
+                " (remove it from the schema: the payload holds it)"
             )
         return {field.name: field.type for field in fields_of(columns)}
 
@@ -107,11 +107,11 @@ def decoding_of(  # noqa: PLR0913 - by keywords
     sample: int,
 ) -> Decoding:
     """
-    Return how the messages of a queue are decoded; as before, unless options say otherwise.
+    Return how to decode the messages of a queue: as in the run before, unless options are given.
 
     Raises:
-        ArchiveError: No columns can be inferred from the messages, or a column had another type
-            before.
+        ArchiveError: No columns can be inferred from the messages, a column had another type
+            before, or *method* was given without a schema.
 
     """
     if schema is None and timed is None and method is None:
@@ -132,7 +132,7 @@ def decoding_of(  # noqa: PLR0913 - by keywords
 
 def columns_of(content: Content, method: str | None) -> pa.Schema:
     """
-    Return the typed columns: of methods a struct for each, or the arguments of one.
+    Return the typed columns; for methods, a struct for each, or the arguments of one.
 
     Raises:
         ArchiveError: The schema has no method of this name.
@@ -164,7 +164,7 @@ def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
     if isinstance(known, RowContent):
         if known.shape != content.shape:
             raise ArchiveError(
-                f"the messages have another shape than before: path={queue.path}"
+                f"the messages have another shape than in earlier runs: path={queue.path}"
                 f" found={content.shape} archived={known.shape}"
             )
         kept = fields_of(known.columns)
@@ -177,6 +177,6 @@ def _check_kept(types: Mapping[str, Any], before: Mapping[str, Any]) -> None:
     for name in types.keys() & before.keys():
         if types[name] != before[name]:
             raise ArchiveError(
-                "a column cannot change its type, use another DEST for it:"
-                f" column={name} type={type_text(types[name])} archived={type_text(before[name])}"
+                f"a column cannot change its type: column={name} type={type_text(types[name])}"
+                f" archived={type_text(before[name])} (use another DEST for the new type)"
             )

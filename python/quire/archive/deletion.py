@@ -1,4 +1,4 @@
-"""Retention: deleting cycles from a queue once its archive holds them."""
+"""Deleting cycles from a queue once its archive holds them."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from quire.maintenance.removal import check_place, reason_moved, removal
 
 def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
     """
-    Delete the cycles of a queue that the archive holds: whole, verified, and done with.
+    Delete the cycles of a queue that the archive holds and that nobody needs any more.
 
-    The newest cycle stays, and so do those without end-of-file marker and those from the cycle of a
-    holder on: an unfinished write of Spark, the drainer of a ring, a replica that is in sync, and,
-    unless *force* is given, a named tailer, services among these, or a consumer group. The cycle it
-    is in stays even if it was read to its end, as a tailer could not know that when it is opened
-    again. What a process has open stays. A cycle that does not equal its archive byte by byte stays
-    too, and has failed. What is archived and newer than one that stays does so as well, as a queue
-    without its middle would look damaged. Each is looked at again right before it goes.
+    The newest cycle is kept, and so are cycles without an end-of-file marker, cycles that a process
+    has open, and all cycles from that of a holder on. Holders are an unfinished write of Spark, the
+    drainer of a ring, an in-sync replica and, unless *force* is given, a named tailer (services
+    included) or a consumer group. The cycle that a tailer is in is kept even if it was read to its
+    end: when it is opened again, the tailer could not know that nothing was lost. A cycle that
+    differs from its archive is kept, too, and reported as failed. All archived cycles after one
+    that is kept are kept as well, because a queue with a gap would look damaged. Each cycle is
+    checked again right before it is deleted.
 
     Args:
-        topic: What the archive holds of the queue.
+        topic: The queue's topic in the archive.
         path: The queue; opened for writing, to update its list of files.
-        report: Receives what was deleted and what was kept.
+        report: Receives the deleted and the kept cycles.
         force: Ignore the positions of named tailers and consumer groups.
 
     Raises:
-        UnsupportedError: The queue is of another format.
+        UnsupportedError: The queue is not a Chronicle Queue.
         LockHeldError: Another process removes cycles of the queue.
 
     """
     found = adapter_at(path)
     if found is None or not found.is_wire:
         raise UnsupportedError(
-            "only cycles of a Chronicle Queue are deleted: nothing ends those of a Vanilla"
-            " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
+            "only cycles of a Chronicle Queue can be deleted: nothing marks the end of a cycle of a"
+            " Vanilla Chronicle, and Java's writers of a Quick-Queue start at its first page:"
             f" path={path}"
         )
     with removal(path) as cycles:
@@ -89,7 +90,7 @@ def check_archived(topic: Topic, queue: JournalQueue, entry: Entry) -> None:
 
 
 def _kept(queue: JournalQueue, cycle: int, *, force: bool) -> str | None:
-    """Return why a cycle stays, as things are at this moment."""
+    """Return why a cycle has to be kept at this moment; None if it can be deleted."""
     passed_over = (NAMED_TAILER, GROUP) if force else ()
     holders = [it for it in holders_of(queue) if it.kind not in passed_over]
     return growth_of(queue, cycle) or reader_in(holders, cycle)

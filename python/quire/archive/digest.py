@@ -25,7 +25,7 @@ class Digest:
     """
 
     def __init__(self) -> None:
-        """Start without messages."""
+        """Start with no messages."""
         self.messages = 0
         self.payload_bytes = 0
         self.first_index: int | None = None
@@ -45,7 +45,7 @@ class Digest:
         """
         indexes, payloads = batch.column(INDEX), batch.column(PAYLOAD)
         if indexes.null_count or payloads.null_count:
-            raise ArchiveError(f"a row without a message: after={self.last_index}")
+            raise ArchiveError(f"a row has no index or no payload: after={self.last_index}")
         indexes, payloads = self._once(indexes, payloads)
         if not len(indexes):
             return

@@ -1,4 +1,4 @@
-"""Which cycles of a queue are finished, and so may be archived."""
+"""Which cycles of a queue are finished and can be archived."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cycle:
     looked_at_s: float
 
     def range_in(self, queue: AnyQueue) -> CycleRange:
-        """Return its indexes."""
+        """Return the range of its indexes."""
         numbering = numbering_of(queue)
         first = numbering.to_index(self.number, 0)
         return CycleRange(first, self.end.past, numbering.step)
@@ -38,9 +38,9 @@ class Look:
     The cycles of a queue that an archive does not have.
 
     Attributes:
-        finished: They have an end-of-file marker, or a later cycle has a message.
-        unfinished: They may still grow.
-        damaged: What is wrong with them.
+        finished: Cycles with an end-of-file marker, or with a later cycle that has a message.
+        unfinished: Cycles that may still grow.
+        damaged: Cycles that cannot be read, with the reason.
 
     """
 
@@ -65,7 +65,7 @@ def look(queue: AnyQueue, known: Collection[int]) -> Look:
         except CorruptError as error:
             damaged[number] = damage_text(queue, number, error)
             continue
-        if end is None:  # deleted a moment ago, or never finished: nothing in it was ever readable
+        if end is None:  # deleted a moment ago, or never initialised: no message was ever readable
             before = previous
             if number > newest:
                 unfinished.append(number)
@@ -78,19 +78,19 @@ def look(queue: AnyQueue, known: Collection[int]) -> Look:
 
 
 def file_of(queue: AnyQueue, number: int) -> Path:
-    """Return the file of a cycle, or its directory; of a Quick-Queue, the page of the index."""
+    """Return the file or directory of a cycle; for a Quick-Queue, its index page."""
     return adapter_of(queue).place(queue, number)
 
 
 def name_of(queue: AnyQueue, number: int) -> str:
-    """Return what a cycle's file is called, as the name of another file."""
+    """Return the name of a cycle's file, for use in the name of another file."""
     name = file_of(queue, number).relative_to(queue.path).as_posix().replace("/", "-")
     return name if adapter_of(queue).is_folder else Path(uncompressed(name)).stem
 
 
 def end_of(queue: AnyQueue, number: int) -> End | None:
     """
-    Return where a cycle ends; None if it has no file, or none that is ready.
+    Return where a cycle ends; None if its file does not exist or is not initialised.
 
     Raises:
         CorruptError: The file is damaged, or ends before its last message.
@@ -133,7 +133,7 @@ def _newest_with_messages(queue: AnyQueue) -> int:
 
 
 def damage_text(queue: AnyQueue, number: int, error: CorruptError) -> str:
-    """Return what is wrong with a damaged cycle, and the first index that cannot be read."""
+    """Return the damage of a cycle as text, with the first index that cannot be read."""
     return f"{error}" if " index=" in f"{error}" else f"{error}{_where(queue, number)}"
 
 

@@ -1,4 +1,4 @@
-"""Missing cycles: in the queue before it was archived, or in the archive."""
+"""Missing cycles: deleted from the queue before they were archived, or gone from the archive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.handles.base import Queue
 
 
 def record_losses(topic: Topic, queue: Queue) -> None:
-    """Note the cycles that were seen and not archived, and are gone."""
+    """Record the cycles that were seen, but are gone and were not archived."""
     here = {*cycles_of(queue)}
     noted = {cycle for cycle, _ in topic.lost}
     gone = topic.seen - topic.entries.keys() - here - noted
@@ -29,20 +29,20 @@ def record_losses(topic: Topic, queue: Queue) -> None:
 
 
 def record_deletion(topic: Topic) -> None:
-    """Note what was lost with a queue that is gone."""
+    """Record the losses of a queue that is gone."""
     newest = topic.newest_known
     if topic.gone or newest is None:
         return
     noted = {cycle for cycle, _ in topic.lost}
     gone = topic.seen - topic.entries.keys() - noted
     topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]
-    loss = (None, f"the queue is gone, with all after cycle {newest}: path={topic.queue}")
+    loss = (None, f"the queue is gone, with any cycles after {newest}: path={topic.queue}")
     if None not in noted:
         topic.lost.append(loss)
 
 
 def is_gone(topic: Topic) -> bool:
-    """Return whether a queue is gone from an existing directory."""
+    """Return whether a queue is gone although the directory above it exists."""
     if not topic.queue or Path(topic.queue).is_dir():
         return False
     return Path(topic.root).is_dir() or Path(topic.queue).parent.is_dir()
@@ -50,10 +50,10 @@ def is_gone(topic: Topic) -> bool:
 
 def drop_missing(topic: Topic, queue: Queue | None) -> list[tuple[int, str]]:
     """
-    Forget the cycles whose files are gone, or cut: those that the queue has are archived again.
+    Forget cycles whose files are gone or truncated, so that they are archived again.
 
-    Where it has them no more, a file that is gone is noted as lost. Return what is wrong with the
-    others.
+    If the queue no longer has such a cycle, a missing file is recorded as lost. Return the cycles
+    of truncated files that cannot be archived again, with the reason.
     """
     failed: list[tuple[int, str]] = []
     for cycle, entry in sorted(topic.entries.items()):

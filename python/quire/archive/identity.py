@@ -14,12 +14,12 @@ from quire.handles.base import Queue
 
 def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
     """
-    Look whether the archive holds cycles of this queue, or none yet.
+    Check that the archive holds no cycles of another queue under this topic.
 
-    The newest cycle that both have is compared, or the next older one where it is damaged.
+    The newest cycle that both have is compared; if it is damaged in the queue, the next older one.
 
     Returns:
-        Archived cycles that are damaged in the queue, as far as they were looked at, and how.
+        Archived cycles that were found damaged in the queue, with the reason.
 
     Raises:
         ArchiveError: The archive holds cycles of another queue under this topic.
@@ -43,8 +43,8 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
     else:
         if topic.entries and is_moved:
             raise ArchiveError(
-                "the archive was made from another directory, and no cycle of it is here to"
-                f" compare: queue={queue.path} archived={topic.queue}"
+                "the archive was made from another directory, and this queue has no archived cycle"
+                f" to compare: queue={queue.path} archived={topic.queue}"
                 + "".join(f" ({problem})" for problem in damaged.values())
             )
     topic.queue, topic.facts, topic.gone = queue.path, facts, False
@@ -58,10 +58,9 @@ def facts_of(name: str, queue: Queue) -> dict[str, Any]:
 
 def drop_grown(topic: Topic, queue: Queue) -> dict[int, str]:
     """
-    Forget cycles without end marker that have more messages than when they were archived.
+    Forget cycles without an end-of-file marker that have grown since they were archived.
 
-    Java writers with a slow clock can still append there. Return those that are damaged,
-    and how.
+    Java writers with a slow clock can still append to them. Return damaged cycles with the reason.
     """
     damaged: dict[int, str] = {}
     for entry in [each for each in topic.entries.values() if not each.ended]:

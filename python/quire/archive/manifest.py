@@ -33,19 +33,19 @@ class Topic:
     The cycles of a queue in an archive.
 
     Attributes:
-        name: The topic.
-        folder: Where its Parquet files are.
+        name: The name of the topic.
+        folder: The folder of its Parquet files.
         queue: The queue's directory.
-        root: The path that was given for it: the same, or a directory above.
-        facts: What the queue was created with: its roll cycle and epoch.
-        entries: The cycles that are here.
-        seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
-        lost: What is in no place any more, or may be: the cycle if it is known, and the reason.
-        decodings: What typed columns are, or were; the last is that of the newest run.
-        gone: The queue is gone, and what was lost with it was accepted.
-        problems: Files in the folder that are not what they seem.
-        rewriting: The entry that a cycle has once its file is replaced by one of today's layout,
-            listed before that: which of the two holds is seen from the file.
+        root: The path that was archived: the queue's directory, or a directory above it.
+        facts: Facts that identify the queue, such as its roll cycle and epoch.
+        entries: The archived cycles, by number.
+        seen: Cycles that the last run saw and did not archive, because unfinished or damaged.
+        lost: Cycles that are, or may be, lost: the cycle, or None if unknown, and the reason.
+        decodings: The typed columns of all runs; the last element is that of the newest run.
+        gone: Whether the queue is gone and its losses were accepted.
+        problems: Problems with files in the folder.
+        rewriting: The new entry of a cycle whose file is being replaced by one with today's
+            layout. It is listed before the file is replaced; the file shows which entry applies.
 
     """
 
@@ -63,7 +63,7 @@ class Topic:
     rewriting: dict[int, Entry] = field(default_factory=dict[int, Entry])
 
     def use(self, decoding: Decoding) -> int:
-        """Have this the decoding of the newest run; return its place in the list."""
+        """Make a decoding that of the newest run; return its position in the list."""
         if decoding not in self.decodings:
             self.decodings.append(decoding)
         return self.decodings.index(decoding)
@@ -75,7 +75,7 @@ class Topic:
 
     @property
     def still_lost(self) -> list[tuple[int | None, str]]:
-        """What is lost, without the cycles that were archived after all."""
+        """The losses, without cycles that were archived since."""
         return [(cycle, why) for cycle, why in self.lost if cycle not in self.entries]
 
     def file(self, entry: Entry) -> Path:
@@ -88,7 +88,7 @@ class Topic:
         """
         file = self.folder / entry.file
         if not is_plain(file):
-            raise UnsafePathError(f"a link, or not a file: path={file} (remove it)")
+            raise UnsafePathError(f"not a regular file: path={file} (remove it)")
         return file
 
 
@@ -109,7 +109,7 @@ class Archive:
     """
 
     def __init__(self, path: Path) -> None:
-        """Touch nothing."""
+        """Keep the path, and read nothing yet."""
         self.path: Final = path.absolute()
 
     @property
@@ -134,10 +134,10 @@ class Archive:
     @contextmanager
     def held(self, access: Access) -> Generator[None]:
         """
-        Keep other runs off, until the process ends.
+        Lock the archive against other runs, at most until the process ends.
 
         Args:
-            access: Who may use what is made for that.
+            access: The permissions of new files and folders.
 
         Raises:
             ArchiveError: Another run is working on the archive.
@@ -152,7 +152,7 @@ class Archive:
                 stack.enter_context(lists.locked(_LOCK))
             except LockHeldError as error:
                 raise ArchiveError(
-                    "another run is at work on this archive:"
+                    "another run is working on this archive:"
                     f" lock={lists.path / _LOCK} pid={error.holder}"
                 ) from None
             lists.sweep()
@@ -160,17 +160,17 @@ class Archive:
 
     @contextmanager
     def made(self, topic: Topic, access: Access) -> Generator[SafeFolder]:
-        """Open the folder of a topic, and make it, for those who may use the queue."""
+        """Open the folder of a topic; create it if necessary, with the given permissions."""
         with SafeFolder.at(self.path) as root, root.made(topic.folder.name, access) as folder:
             yield folder
 
     def topic(self, name: str) -> Topic:
         """
-        Return a topic: what its manifest lists, and files that were published after it.
+        Return a topic, with the cycles in its manifest and files published since.
 
         Raises:
             ArchiveError: The manifest is of another version or damaged, or the topic's name is not
-                text.
+                UTF-8.
             OSError: The manifest cannot be read.
 
         """
@@ -188,7 +188,7 @@ class Archive:
         return topic
 
     def keep(self, topic: Topic) -> None:
-        """Write a topic's list."""
+        """Write the manifest of a topic."""
         content = {
             "format": _FORMAT,
             "topic": topic.name,
@@ -208,7 +208,7 @@ class Archive:
 
 
 def is_plain(file: Path) -> bool:
-    """Whether a file is no link, pipe or the like; one that is not there could become one."""
+    """Whether a path is a regular file, or does not exist yet."""
     try:
         return stat.S_ISREG(file.lstat().st_mode)
     except FileNotFoundError:
@@ -224,12 +224,12 @@ def _quoted(topic: str) -> str:
         return quote(topic, safe="")
     except UnicodeEncodeError:
         raise ArchiveError(
-            f"a queue whose name is not UTF-8 is not archived: rename it name={topic!r}"
+            f"cannot archive a queue whose name is not UTF-8: name={topic!r} (rename it)"
         ) from None
 
 
 def file_name(cycle: str) -> str:
-    """Return the name of the Parquet file of a cycle, given that of its own file."""
+    """Return the name of a cycle's Parquet file, given the name of its file in the queue."""
     return f"{cycle}{_SUFFIX}"
 
 
@@ -254,9 +254,9 @@ def read_entry(file: Path) -> Entry | None:
 
 
 def _take_in(topic: Topic, file: Path) -> None:
-    """Add a file that the manifest does not list, or what is wrong with it."""
+    """Add a file that the manifest does not list, or record a problem with it."""
     if not is_plain(file):
-        topic.problems.append(f"a link, or not a file: path={file} (remove it)")
+        topic.problems.append(f"not a regular file: path={file} (remove it)")
         return
     try:
         entry = read_entry(file)
@@ -266,7 +266,9 @@ def _take_in(topic: Topic, file: Path) -> None:
     if entry is None:
         return
     if entry.file != file.name or entry.cycle in topic.entries:
-        topic.problems.append(f"a copy that readers count twice: file={file} of={entry.file}")
+        topic.problems.append(
+            f"a copy of an archived file, which readers count twice: file={file} of={entry.file}"
+        )
         return
     topic.entries[entry.cycle] = entry
     if entry.previous is not None:
@@ -274,12 +276,12 @@ def _take_in(topic: Topic, file: Path) -> None:
 
 
 def _settle(topic: Topic) -> None:
-    """Take the entries of files that a run replaced and was killed before it listed them."""
+    """Adopt the entries of files that a killed run replaced but did not list any more."""
     for cycle, entry in topic.rewriting.items():
         old = topic.entries.get(cycle)
         if old is None or old.recorded != entry.recorded:
             continue
-        with suppress(ArchiveError, UnsafePathError):  # said where the file is read
+        with suppress(ArchiveError, UnsafePathError):  # reported when the file is read
             found = read_entry(topic.file(old))
             if found is not None and found.layout == entry.layout:
                 topic.entries[cycle] = entry
@@ -296,7 +298,7 @@ def _fill(topic: Topic, listed: Path, content: bytes) -> None:
         known = json.loads(content)
         if known["format"] != _FORMAT:
             raise ArchiveError(
-                f"an archive of another version: file={listed} found={known['format']}"
+                f"the archive has another version: file={listed} found={known['format']}"
                 f" expected={_FORMAT}"
             )
         topic.queue, topic.root, topic.facts = known["queue"], known["root"], known["facts"]

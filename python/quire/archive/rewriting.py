@@ -1,4 +1,4 @@
-"""Rewriting: files of earlier versions are replaced by files of today's layout."""
+"""Rewriting: replacing files of earlier versions by files with today's layout."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from quire.errors import QuireError
 
 def rewrite(dest: str | PathLike[str], *, progress: Progress = no_progress) -> Rewritten:
     """
-    Replace each file that an earlier version of Quire wrote by one that is written as now.
+    Replace each file that an earlier version of Quire wrote by one with today's layout.
 
-    Files of earlier versions have the minimum and maximum of float columns, which leave NaN out:
-    Spark's filters skip rows by them that they should find. Each new file is read again and
-    compared before it replaces the old one. A run that is killed leaves every file whole, old or
-    new, and the next one does the rest.
+    Files of earlier versions have the minimum and maximum of float columns, which ignore NaN, so
+    Spark's filters skip rows that they should find. Each new file is read again and compared before
+    it replaces the old one. A run that is killed leaves every file whole, old or new, and the next
+    run continues.
 
     Args:
         dest: The archive.
@@ -41,7 +41,7 @@ def rewrite(dest: str | PathLike[str], *, progress: Progress = no_progress) -> R
     """
     arguments.function()("progress", progress)
     kept, report = Archive(Path(arguments.path("dest", dest))), Rewritten()
-    kept.topics()  # there is an archive: nothing is made where there is none
+    kept.topics()  # raises if there is no archive, before anything is created
     with kept.held(Access.of(kept.path / LISTS)):
         for name in kept.topics():
             try:
@@ -72,7 +72,7 @@ def _rewrite_topic(kept: Archive, topic: Topic, report: Rewritten, progress: Pro
 
 
 def _replace(kept: Archive, topic: Topic, entry: Entry, folder: SafeFolder) -> None:
-    """Replace one file, whose new entry is listed first: a killed run leaves one that fits."""
+    """Replace one file; its new entry is listed first, so that a killed run leaves a valid one."""
     path = topic.file(entry)
     check_file(path, entry)
     new = replace(entry, sha256="", size=0, layout=LAYOUT)

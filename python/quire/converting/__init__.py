@@ -1,7 +1,7 @@
 """
-Moving a queue into another format, with a map of its indexes.
+Converting a queue into another format, with a map of its indexes.
 
-:func:`quire.convert` and :func:`quire.salvage` are here, with what they return.
+This package has :func:`quire.convert` and :func:`quire.salvage`, and their results.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Converting a queue into another format: compare, append what is missing, verify."""
+"""Converting a queue into another format: compare, append the missing messages, verify."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from quire.opening.opener import opened_source
 from quire.ranges.damage import ON_DAMAGE, Lost
 
 Progress: TypeAlias = Callable[[str, int, int], object]
-"""Called with what is being done, how many messages are done, and how many there are."""
+"""Called with the name of the step, the number of messages done, and their total number."""
 
 INTO: Final = (*FORMATS, PARQUET)
 _TEMPORARY: Final = re.compile(rf"\.{re.escape(FILE)}\.[0-9a-f]+\.tmp")
@@ -46,10 +46,10 @@ class Converted:
     The result of a conversion.
 
     Attributes:
-        messages: How many messages the result has.
-        written: How many of them were written now; the others were there already.
-        skipped: How many were left out because the format cannot hold them.
-        last: The index of the last one in the result; None if there is none.
+        messages: The number of messages in the result.
+        written: How many of them this run wrote; the result already had the others.
+        skipped: The number of messages left out because the format cannot hold them.
+        last: The index of the last message in the result; None if there is none.
         lost: The ranges of the source that could not be read and were skipped, in order.
 
     Examples:
@@ -79,32 +79,34 @@ def convert(  # noqa: PLR0913 - by keywords
     progress: Progress | None = None,
 ) -> Converted:
     """
-    Write the messages of a queue to a new one of another format, or to Parquet files.
+    Write the messages of a queue to a new queue of another format, or to Parquet files.
 
-    Messages keep their order and their bytes. The result is compared with the source when it is
-    complete, and only then is the map of indexes published: see :class:`IndexMap`. Repeat a
-    conversion that was interrupted or killed to resume it, or to add what the source has gained.
+    Messages keep their order and their bytes. Once the result is complete, it is compared with the
+    source, and only then is the map of indexes published: see :class:`IndexMap`. Repeat a
+    conversion that was interrupted or killed to resume it, or to add new messages of the source.
 
-    A message goes into the cycle in which the cycle of its source starts. Those of a Quick-Queue
-    or an Indexed Chronicle, which have no cycles, go into the one in which the conversion began.
+    A message goes into the cycle of the result in which its cycle in the source starts. Messages of
+    a Quick-Queue or an Indexed Chronicle, which have no cycles, go into the cycle in which the
+    conversion began.
 
     Args:
         source: The queue, or its directory. It is only read; metadata is left out.
         dest: The directory of the result: a new or an empty one.
-        into: Its format. ``parquet`` has the columns ``_index`` and ``payload``.
-        roll_cycle: The roll cycle of the result; None: one as long as the source's, or else a day.
-        block_bytes: As ``block_bytes`` of a Chronicle Queue, which holds messages up to a quarter
-            of it, and is as large as its messages need by default; ``data_block_bytes`` of a
-            Vanilla Chronicle, ``page_bytes`` of a Quick-Queue.
+        into: The format of the result. ``parquet`` has the columns ``_index`` and ``payload``.
+        roll_cycle: The roll cycle of the result; None: one of the same period as the source's, or
+            a day.
+        block_bytes: ``block_bytes`` of a Chronicle Queue, which holds messages up to a quarter of
+            it (default: as large as the messages need); ``data_block_bytes`` of a Vanilla
+            Chronicle; ``page_bytes`` of a Quick-Queue.
         skip: Leave out messages that the format cannot hold: too long ones, and empty ones except
             in a Vanilla Chronicle and Parquet. Otherwise the first of them is an error.
-        on_damage: ``skip`` goes on after messages of a Chronicle Queue that cannot be read, and
-            says which in ``lost``; ``stop`` raises.
-        progress: Called now and then.
+        on_damage: ``skip`` continues after messages of a Chronicle Queue that cannot be read, and
+            lists them in ``lost``; ``stop`` raises.
+        progress: Called from time to time.
 
     Raises:
-        ConvertError: *dest* holds something other than this conversion; the format cannot hold a
-            message; or another process writes to either side.
+        ConvertError: *dest* does not hold this conversion; the format cannot hold a message; or
+            another process writes to either side.
         CorruptError: A message cannot be read, and damage is not skipped.
         ValueError: An option does not go with *into*.
 
@@ -155,9 +157,9 @@ class Conversion:
     Args:
         source: The source.
         folder: The directory of the result, locked.
-        settings: How the conversion was set up.
+        settings: The settings with which the conversion began.
         target: The result.
-        progress: Called now and then.
+        progress: Called from time to time.
         skip: Leave out messages that the target cannot hold.
 
     """
@@ -172,7 +174,7 @@ class Conversion:
         *,
         skip: bool,
     ) -> None:
-        """Touch nothing."""
+        """Read and write nothing yet."""
         self._source = source
         self._folder = folder
         self._settings = settings
@@ -183,11 +185,10 @@ class Conversion:
 
     def run(self) -> Converted:
         """
-        Write what the result lacks, and verify it.
+        Write the messages that the result lacks, and verify the result.
 
         Raises:
-            ConvertError: *dest* holds something other than this conversion, or a message cannot be
-                converted.
+            ConvertError: *dest* does not hold this conversion, or a message cannot be converted.
 
         """
         steps = self._steps()
@@ -213,7 +214,7 @@ class Conversion:
         return Converted(found.messages, written, found.skipped, found.last, lost)
 
     def _steps(self) -> Iterator[Columns | _Skipped]:
-        """Yield what the target holds, in runs, and what is left out."""
+        """Yield the messages for the target, in runs, and those that are left out."""
         self._done = 0
         for run in self._source.runs():
             if self._holds(run):
@@ -222,7 +223,7 @@ class Conversion:
                 yield from self._split(run)
 
     def _holds(self, run: Columns) -> bool:
-        """Whether the target holds all messages of a run."""
+        """Whether the target can hold all messages of a run."""
         has_empty = len(set(run.offsets)) <= len(run)
         return len(run.data) <= self._target.longest and not (has_empty and self._target.shortest)
 
@@ -245,7 +246,7 @@ class Conversion:
     def _compared(
         self, steps: Iterator[Columns | _Skipped], found: MapWriter, what: str
     ) -> Columns | None:
-        """Compare with what the target holds; return the rest of the run in which that ends."""
+        """Compare with the target; return the rest of the run in which the target ends."""
         self._target.rewind()
         for step in steps:
             if isinstance(step, _Skipped):
@@ -297,13 +298,13 @@ class Conversion:
         return ConvertError(
             f"the format cannot hold a message: index={message.index:#x} length={message.length}"
             f" limits={target.shortest}..{target.longest} into={self._settings.into}"
-            " (larger blocks hold longer messages; or skip such messages)"
+            " (larger blocks hold longer messages; skip leaves such messages out)"
         )
 
     def _mismatch(self, index: int, what: str) -> ConvertError:
         return ConvertError(
             f"the result does not hold the beginning of the source, but {what}:"
-            f" index={index:#x} path={self._folder.path}; give a directory that does not exist"
+            f" index={index:#x} path={self._folder.path} (use a directory that does not exist)"
         )
 
 
@@ -324,7 +325,7 @@ def _block_bytes(into: str, given: int | None) -> int | None:
 def _check_apart(source: Path, dest: Path) -> None:
     source, dest = source.resolve(), dest.resolve()
     if dest.is_relative_to(source):
-        raise ValueError(f"a queue is not converted into itself: dest={dest}")
+        raise ValueError(f"cannot convert a queue into its own directory: dest={dest}")
 
 
 @contextmanager
@@ -334,7 +335,8 @@ def _locked(path: Path) -> Generator[None]:
             yield
     except BlockingIOError:
         raise ConvertError(
-            f"another process converts into this directory, or runs a service there: path={path}"
+            "another process converts into this directory, or runs a service with it as output:"
+            f" path={path}"
         ) from None
     except OSError as error:
         if error.filename or error.errno is None:
@@ -344,16 +346,16 @@ def _locked(path: Path) -> Generator[None]:
 
 def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     """
-    Return the settings of a conversion that was begun, or begin one.
+    Return the settings of the conversion in a directory, or begin one there.
 
     Raises:
-        ConvertError: The directory holds something other than this conversion.
+        ConvertError: The directory holds other files, or another conversion.
 
     """
     names = [name for name in folder.names() if not _TEMPORARY.fullmatch(name)]
     if names and FILE not in names:
         raise ConvertError(
-            "the directory is not empty, and no conversion made it:"
+            "the directory is not empty, and not the result of a conversion:"
             f" path={folder.path} found={names[0]}"
         )
     folder.sweep()
@@ -375,10 +377,10 @@ def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
 
 def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     """
-    Return the settings of a conversion that was begun.
+    Return the settings with which a conversion began.
 
     Raises:
-        ConvertError: The conversion was begun with other options.
+        ConvertError: The conversion began with other options.
 
     """
     known = Settings.read(folder)
@@ -389,8 +391,8 @@ def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     for name, value in wanted.items():
         if getattr(known, name) != value:
             raise ConvertError(
-                f"the conversion was begun with other options: {name}={getattr(known, name)}"
-                f" asked={value} path={folder.path}; give a directory that does not exist"
+                f"the conversion began with other options: {name}={getattr(known, name)}"
+                f" asked={value} path={folder.path} (use a directory that does not exist)"
             )
     return known
 

@@ -1,9 +1,9 @@
 """
 The map of a conversion: JSON lines in the directory of the result.
 
-The first line says how the conversion was set up and marks the directory as its own. Each further
-line is a run of messages, or one that was left out; the last one has the counts, and is there only
-when the result was verified.
+The first line has the settings of the conversion, and marks the directory as its result. Each
+further line is a run of messages, or a message that was left out. The last line has the counts, and
+is written only once the result is verified.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _HEADER_LIMIT: Final = 65_536
 @dataclass(frozen=True, slots=True)
 class Settings:
     """
-    How a conversion was set up: the first line of its map.
+    The settings of a conversion: the first line of its map.
 
     Attributes:
         source: The path of the source.
-        source_format: Its format.
+        source_format: The format of the source.
         into: The format of the result, or ``parquet``.
-        source_step: From one index of the source to the next.
-        step: The same in the result.
-        time_ms: When the conversion began: the cycle of messages that have none.
-        roll_cycle: That of the result; None if it has no cycles.
-        block_bytes: The size of its blocks; None: the default.
+        source_step: The distance from one index of the source to the next.
+        step: The distance from one index of the result to the next.
+        time_ms: When the conversion began, which selects the cycle of messages without one.
+        roll_cycle: The roll cycle of the result; None if it has no cycles.
+        block_bytes: The block size of the result; None: the default.
 
     """
 
@@ -60,7 +60,7 @@ class Settings:
     @classmethod
     def read(cls, folder: SafeFolder) -> Settings:
         """
-        Return those of a conversion that was begun in a folder.
+        Return the settings of the conversion in a folder.
 
         Raises:
             ConvertError: The file is not a map of indexes.
@@ -78,11 +78,11 @@ class Settings:
 
 class MapWriter:
     """
-    Writes the map of a conversion under a temporary name, to be published when it is verified.
+    Writes the map of a conversion under a temporary name, until the result is verified.
 
     Args:
         folder: The directory of the result.
-        settings: How the conversion was set up.
+        settings: The settings of the conversion.
 
     """
 
@@ -152,13 +152,13 @@ class MapWriter:
 
 class IndexMap:
     """
-    The index of each message of a converted queue, from that in its source.
+    Maps the index of a message in the source of a conversion to its index in the result.
 
     Args:
-        dest: The directory that :func:`quire.convert` filled.
+        dest: The directory that :func:`quire.convert` wrote to.
 
     Raises:
-        ConvertError: There is no map, or the conversion is not finished.
+        ConvertError: There is no map, or the conversion is not complete.
 
     Examples:
         >>> index = appender.write_text("hello")
@@ -181,12 +181,12 @@ class IndexMap:
                 for line in file:
                     self._add(_parsed(line, path))
         except FileNotFoundError:
-            raise ConvertError(f"no map of a conversion: path={path}") from None
+            raise ConvertError(f"the directory has no map of a conversion: path={path}") from None
         except (KeyError, TypeError, ValueError):
             raise _malformed(path) from None
         if self._count is None:
             raise ConvertError(
-                f"the conversion is not finished: path={path} (repeat it to finish it)"
+                f"the conversion is not complete: path={path} (repeat it to complete it)"
             )
         self._source_step: int = settings.source_step
         self._step: int = settings.step
@@ -198,12 +198,12 @@ class IndexMap:
             self._count = int(line["messages"])
 
     def __len__(self) -> int:
-        """Return how many messages were converted."""
+        """Return the number of converted messages."""
         return self._count or 0
 
     def __getitem__(self, index: int) -> int:
         """
-        Return the index in the result of the message with an index in the source.
+        Return the index in the result of the message that has *index* in the source.
 
         Raises:
             KeyError: The source has no message at the index, or the message was left out.

@@ -1,4 +1,4 @@
-"""The messages to convert: those that a queue has now, in runs of consecutive indexes."""
+"""The messages to convert: those that a queue has at the start, in runs of consecutive indexes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Source:
 
     Args:
         queue: The queue.
-        skips: Read on after damage, as far as messages can be reached.
+        skips: Continue after damage, as far as later messages can be reached.
 
     """
 
     def __init__(self, queue: Queue, *, skips: bool = False) -> None:
-        """Note the last message."""
+        """Record which message is the last one."""
         self.queue = queue
         self.adapter: Final = adapter_of(queue)
         self._numbering = numbering_of(queue)
@@ -95,7 +95,7 @@ class Source:
 
     @property
     def cycle_length_ms(self) -> int | None:
-        """How long a cycle is; None in a format without cycles."""
+        """The length of a cycle in milliseconds; None in a format without cycles."""
         return None if self._periods is None else self._periods.length_ms
 
     def _tailer(self) -> AnyTailer:
@@ -105,8 +105,8 @@ class Source:
 
     def _late_append(self, index: int, last: int) -> ConvertError:
         return ConvertError(
-            "a writer appended to an earlier cycle of the source: stop its writers and repeat the"
-            f" conversion: index={index:#x} after={last:#x} path={self.queue.path}"
+            f"a writer appended to an earlier cycle of the source: index={index:#x}"
+            f" after={last:#x} path={self.queue.path} (stop its writers and repeat the conversion)"
         )
 
 

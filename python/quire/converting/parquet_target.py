@@ -32,7 +32,7 @@ class ParquetTarget:
     Parquet files that a conversion writes, each published when it is complete.
 
     Args:
-        folder: Their directory.
+        folder: The directory of the files.
 
     """
 
@@ -52,7 +52,7 @@ class ParquetTarget:
         self._rows = self._bytes = 0
 
     def rewind(self) -> None:
-        """Read from the first message on."""
+        """Go to the first message."""
         self._found, self._rest = self._chunks(), None
 
     def read(self, count: int) -> Columns:
@@ -62,7 +62,7 @@ class ParquetTarget:
         return chunk.part(0, min(count, len(chunk)))
 
     def append(self, chunk: Columns, time_ms: int) -> None:
-        """Append messages to the present file."""
+        """Append messages to the current file."""
         del time_ms
         if self._writer is None:
             self._temporary = self._folder.temporary(_name(self._files))
@@ -80,7 +80,7 @@ class ParquetTarget:
             self.finish()
 
     def finish(self) -> None:
-        """Publish the present file."""
+        """Publish the current file."""
         if self._writer is None:
             return
         try:
@@ -95,7 +95,7 @@ class ParquetTarget:
         self._rows = self._bytes = 0
 
     def close(self) -> None:
-        """Drop a file that was not finished."""
+        """Remove an unfinished file."""
         if self._writer is None:
             return
         with suppress(OSError), self._writer:  # its footer may not fit on the disk

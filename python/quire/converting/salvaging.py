@@ -1,4 +1,4 @@
-"""Bringing what can be read of a damaged queue into a new one."""
+"""Writing the readable messages of a damaged queue to a new one."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ def salvage(
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Converted:
     """
-    Write the messages of a damaged Chronicle Queue that can be read to a new queue.
+    Write the readable messages of a damaged Chronicle Queue to a new queue.
 
-    Each goes into the cycle that it was in, and keeps its index unless messages before it in that
-    cycle are lost; :class:`quire.converting.IndexMap` has the indexes of all. The damaged queue is
-    only read. Messages after damage are reached by the index of their file: those between the
-    damage and the next index entry are lost as well.
+    Each message stays in its cycle, and keeps its index unless messages before it in that cycle are
+    lost; :class:`quire.converting.IndexMap` has the indexes of all. The damaged queue is only read.
+    Messages after damage are reached by the index in their file, so those between the damage and
+    the next index entry are lost as well.
 
     Args:
         damaged: The directory of the queue.
-        dest: The directory of the new one; it does not exist, or is empty.
-        progress: Called now and then, with what is done, and counts of messages.
+        dest: The directory of the new queue, which does not exist or is empty.
+        progress: Called from time to time with the name of the step, the number of messages done,
+            and their total number.
 
     Returns:
-        How many messages there are in the new queue, and in ``lost`` which are missing.
+        The number of messages in the new queue, and in ``lost`` the ranges that are missing.
 
     Raises:
         UnsupportedError: The queue is of an older format.
-        ConvertError: *dest* holds something other than this salvage.
+        ConvertError: *dest* does not hold this salvage.
 
     Examples:
         >>> index = appender.write_text("hello")
@@ -54,8 +55,8 @@ def salvage(
     with opened_source(damaged, "damaged") as queue:
         if not isinstance(queue, JournalQueue):
             raise UnsupportedError(
-                f"salvaging a queue of an older format: path={damaged} (quire repair rebuilds the"
-                " index of a Vanilla Chronicle; quire convert reads what is whole)"
+                f"only a Chronicle Queue can be salvaged: path={damaged} (quire repair rebuilds the"
+                " index of a Vanilla Chronicle; quire convert reads the undamaged messages)"
             )
         return convert(
             queue,

@@ -30,8 +30,8 @@ class Target(Protocol):
     The destination of a conversion.
 
     Attributes:
-        shortest: The length of the shortest message that it holds.
-        longest: That of the longest one.
+        shortest: The length of the shortest message that the target can hold.
+        longest: The length of the longest message that it can hold.
         keeps_indexes: Whether messages keep the indexes of the source.
 
     """
@@ -41,7 +41,7 @@ class Target(Protocol):
     keeps_indexes: bool
 
     def rewind(self) -> None:
-        """Read from the first message on."""
+        """Go to the first message."""
         ...
 
     def read(self, count: int) -> Columns:
@@ -49,11 +49,11 @@ class Target(Protocol):
         ...
 
     def append(self, chunk: Columns, time_ms: int) -> None:
-        """Append messages, to the cycle of a time."""
+        """Append messages to the cycle that *time_ms* lies in."""
         ...
 
     def finish(self) -> None:
-        """Let what was appended be read."""
+        """Make appended messages readable."""
         ...
 
     def close(self) -> None:
@@ -66,9 +66,10 @@ class QueueTarget:
     A queue that a conversion writes to.
 
     Args:
-        path: Its directory.
-        settings: How the conversion was set up.
-        source: The source, whose epoch, wire type and source id a Chronicle Queue takes over.
+        path: The directory of the queue.
+        settings: The settings of the conversion.
+        source: The source; if both are Chronicle Queues, the result gets its epoch, wire type and
+            source id.
 
     """
 
@@ -104,7 +105,7 @@ class QueueTarget:
         }
 
     def rewind(self) -> None:
-        """Read from the first message on."""
+        """Go to the first message."""
         if self._tailer is not None:
             self._tailer.close()
         self._tailer = self._queue.tailer()
@@ -114,7 +115,7 @@ class QueueTarget:
         return Columns.empty() if self._tailer is None else read_chunk(self._tailer, count)
 
     def append(self, chunk: Columns, time_ms: int) -> None:
-        """Append messages, to the cycle of a time."""
+        """Append messages to the cycle that *time_ms* lies in."""
         self._clock.now_ms = time_ms
         if self._grows:
             self._make_room(chunk)
@@ -123,7 +124,7 @@ class QueueTarget:
         self._adapter.write(self._appender, chunk)
 
     def _make_room(self, chunk: Columns) -> None:
-        """Open the queue with larger blocks if its own do not hold a message."""
+        """Open the queue with larger blocks if its blocks are too small for a message."""
         block_bytes = cast("JournalQueue", self._queue).block_bytes
         if len(chunk.data) <= self._adapter.longest(block_bytes):
             return

@@ -6,9 +6,9 @@ In a definitions file of a Declarative Pipelines project:
 >>> import quire.pipeline
 >>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
 
-Sources become temporary views, steps materialized views, and the rows in quarantine the
-materialized view `<pipeline>_quarantine`. Each is computed from all data of the sources,
-as with ``mode: full``; sinks, schedules and state are Declarative Pipelines' own.
+Sources become temporary views, steps materialized views, and quarantined rows the materialized view
+`<pipeline>_quarantine`. Each is computed from all data of the sources, as with ``mode: full``. The
+file's sinks, schedule and state are ignored: Declarative Pipelines have their own.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def declare(path: str | Path) -> None:
         >>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
 
     """
-    # Needs the packages of Spark Connect, which nothing else of a pipeline needs.
+    # Imported here: only this needs the packages of Spark Connect.
     from pyspark import pipelines
 
     pipeline = load(path)
-    # Spark refuses other settings once its session runs.
+    # Spark refuses all other settings once its session runs.
     settings = {key: it for key, it in pipeline.settings.items() if key.startswith("spark.sql.")}
     conf = SETTINGS | settings
     quarantined: list[Made] = []
 
     def add(step: Step, made: Made, *, is_kept: bool) -> None:
-        """Declare a source or step; the rows before its rules are a view that two datasets read."""
+        """Declare a source or step; if it has rules, its tagged rows are a view of their own."""
         handed_on = made
         if step.is_checked:
             checked = f"_quire_{step.name}"
@@ -83,11 +83,11 @@ def _source(pipeline: Pipeline, source: Source) -> DataFrame:
 
 
 def _step(pipeline: Pipeline, step: Step) -> DataFrame:
-    """Return the rows of *step* before its rules, from the datasets that it names."""
+    """Return the rows of *step* before its rules, from the datasets that it reads."""
     spark = SparkSession.active()
     with named(pipeline, f"step {step.name}", step.line):
         if isinstance(step, SqlStep):
-            # Frames as arguments of SQL are not resolved while datasets are declared.
+            # While datasets are declared, Spark cannot resolve frames as arguments of SQL.
             return spark.sql(step.sql.format(**{name: f"`{name}`" for name in step.inputs}))
         return transformed(spark, pipeline, step, {it: spark.table(it) for it in step.inputs})
 

@@ -1,4 +1,4 @@
-"""Errors of a running pipeline, each in one line: where in the file, and why."""
+"""Errors of a running pipeline, each on one line: the place in the file, and the reason."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """
 Datagrams, connections and streams to and from queues.
 
-A recorder appends what arrives, each message with exactly the bytes that it was sent with:
+A recorder appends the messages that arrive, with exactly the bytes that were sent:
 
     async with TcpRecorder(appender, "127.0.0.1", 9000) as recorder:
         await recorder.run()
 
-Recorders run in an event loop and never hold it up: while another process has the write lock, or
-the disk is slow, nothing more is read from the network. Closing a recorder appends what the system
-has received up to then.
+Recorders run in an event loop without blocking it: while another process has the write lock, or the
+disk is slow, nothing more is read from the network. Closing a recorder appends everything that the
+system has received by then.
 
-``framing`` cuts streams into messages, ``recorder`` is what all recorders share, ``publishing``
-sends messages out again.
+``framing`` cuts streams into messages, ``recorder`` has the base class of all recorders, and
+``publishing`` sends messages out again.
 """
 
 from quire.recording.recorded_counts import Counts

@@ -45,14 +45,14 @@ def parse_url(text: str) -> str:
         ValueError: The text is not the URL of a WebSocket.
 
     """
-    parts = urlsplit(text)  # which refuses some ports and addresses itself
+    parts = urlsplit(text)  # raises ValueError for some invalid ports and addresses itself
     if parts.scheme not in _SCHEMES or not parts.hostname or parts.fragment or parts.port == 0:
         raise ValueError(f"invalid URL: expected ws://HOST or wss://HOST, found {text!r}")
     return text
 
 
 def show_url(url: str) -> str:
-    """Return a URL without what may be secret: a password, and the query."""
+    """Return a URL without its possibly secret parts: user, password and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -72,7 +72,7 @@ def listen(address: Address) -> socket.socket:
 
 @contextmanager
 def binding(address: Address) -> Generator[None]:
-    """Have errors name the address that cannot be listened on."""
+    """Add to errors the address that cannot be listened on."""
     try:
         yield
     except OSError as error:

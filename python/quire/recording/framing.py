@@ -17,14 +17,14 @@ class Framing(Protocol):
     """Cuts the bytes of one stream into messages; keeps at most one unfinished message."""
 
     error: MalformedInputError | None
-    """Why nothing follows the messages that were returned."""
+    """Why no messages can follow those returned so far; None: more may follow."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the messages that *chunk* ends, up to an error."""
+        """Return the messages that *chunk* completes, up to an error."""
         ...
 
     def end(self) -> list[bytes]:
-        """Return the message that the end of the stream ends, if any."""
+        """Return the message that the end of the stream completes, if any."""
         ...
 
     @property
@@ -38,8 +38,8 @@ class Lines:
     A message is a line without its line end, LF or CR LF.
 
     Args:
-        max_bytes: The longest message.
-        needs_end: Whether the last line is a message only with its line end, too.
+        max_bytes: The length of the longest message.
+        needs_end: Whether the last line too is a message only if it has a line end.
 
     """
 
@@ -62,14 +62,14 @@ class Lines:
             fits = next(i for i, line in enumerate(found) if len(line) > self._max_bytes)
             self.error = _too_long(len(found[fits]), self._max_bytes)
             return found[:fits]
-        if len(self._rest) > self._max_bytes + 1:  # its CR may be part of the line end
+        if len(self._rest) > self._max_bytes + 1:  # a CR at its end may belong to the line end
             self.error = _too_long(len(self._rest), self._max_bytes)
         return found
 
     def end(self) -> list[bytes]:
         """Return the last line, if it has no line end and needs none."""
         if self._needs_end and self._rest:
-            text = "the stream ends within a line, which may be cut"
+            text = "the stream ends within a line, which may be cut off"
             self.error = MalformedInputError(f"{text}: bytes={len(self._rest)}")
             return []
         last = bytes(self._rest.removesuffix(b"\r"))
@@ -85,12 +85,12 @@ class Lines:
 
 
 class Lengths:
-    """The length precedes each message, as four bytes, big-endian."""
+    """The length of each message precedes it, as four bytes, big-endian."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._rest = bytearray()
-        self._needed = LENGTH_BYTES  # in _rest, before there is more to do
+        self._needed = LENGTH_BYTES  # bytes in _rest before it can be examined further
         self.error: MalformedInputError | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -115,7 +115,7 @@ class Lengths:
         return found
 
     def end(self) -> list[bytes]:
-        """Return nothing: a length says where a message ends."""
+        """Return no message: an unfinished one is an error."""
         if self._rest:
             text = "the stream ends within a message"
             self.error = MalformedInputError(f"{text}: bytes={len(self._rest)}")
@@ -129,10 +129,10 @@ class Lengths:
 
 class OfClient:
     """
-    The messages of a client of a port, unless it speaks HTTP.
+    The messages of a client of a port, unless the client sends an HTTP request.
 
-    A page in a browser can send a request to a port of the machine; the request is no message, nor
-    is any line of it.
+    A page in a browser can send a request to any port of the machine; neither the request nor any
+    of its lines is a message.
 
     Attributes:
         has_message: Whether a message has arrived.
@@ -146,13 +146,13 @@ class OfClient:
         self.has_message = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the messages that *chunk* ends, up to an error; none of an HTTP request."""
+        """Return the messages that *chunk* completes, up to an error; none of an HTTP request."""
         if len(self._start) < LENGTH_BYTES:
             self._start += chunk[: LENGTH_BYTES - len(self._start)]
         found = self._framing.feed(chunk)
         self.error = self._framing.error
         if not self.has_message and self._is_request(found):
-            self.error = MalformedInputError("an HTTP request, not a message")
+            self.error = MalformedInputError("the client sent an HTTP request, not a message")
             return []
         self.has_message |= bool(found)
         return found
@@ -163,7 +163,7 @@ class OfClient:
         return bytes(self._start) in _METHODS
 
     def end(self) -> list[bytes]:
-        """Return the message that the end of the stream ends, if any."""
+        """Return the message that the end of the stream completes, if any."""
         found = self._framing.end()
         self.error = self._framing.error
         return found
@@ -179,4 +179,4 @@ def _too_long(length: int, limit: int) -> MalformedInputError:
 
 
 FRAMINGS: Final[dict[str, Callable[[int], Framing]]] = {"lines": Lines, "length": Lengths}
-"""What makes each framing, of the longest message."""
+"""The factory of each framing, by its name; the argument is the length of the longest message."""

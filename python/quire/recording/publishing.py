@@ -1,4 +1,4 @@
-"""Messages of a queue, sent out at a pace."""
+"""Sending the messages of a queue at a pace."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _PATIENCE_S: Final = 1.0
 
 class Rate:
     """
-    Limits messages to a number a second.
+    Limits the number of messages a second.
 
-    After a pause of the receiver the rate is kept, rather than the average: there is no burst.
+    If the receiver stalls, messages are sent at the same rate afterwards: there is no burst to
+    catch up.
 
     Args:
         per_second: The number of messages a second.
-        now: Seconds of a clock that only goes forward.
+        now: Returns the seconds of a monotonic clock.
         sleep: Waits for a number of seconds.
 
     """
@@ -65,7 +66,7 @@ class Output(ABC):
     Where messages are sent.
 
     Args:
-        receiver: Its address or URL, as ``name=value``; None: stdout.
+        receiver: The receiver's address or URL, as ``name=value``; None: stdout.
 
     """
 
@@ -78,10 +79,10 @@ class Output(ABC):
 
     @abstractmethod
     def send(self, payload: bytes) -> bool:
-        """Send a message; False if it, and earlier ones, may be left to the next flush."""
+        """Send a message; False if messages may be buffered until the next flush."""
 
     def flush(self) -> None:  # noqa: B027 - most need not
-        """Send what is left."""
+        """Send buffered messages."""
 
 
 class Datagrams(Output):
@@ -89,7 +90,7 @@ class Datagrams(Output):
     Sends each message as a datagram.
 
     Args:
-        address: Where to.
+        address: The receiver's address.
 
     """
 
@@ -121,11 +122,11 @@ class Datagrams(Output):
 
 class Stream(Output):
     """
-    Sends messages one after the other, collected as far as :meth:`flush` is not called.
+    Sends messages over a stream, and buffers them until there are enough or :meth:`flush`.
 
     Args:
         receiver: As for :class:`Output`.
-        write: Sends bytes, all of them, and waits while the receiver takes nothing.
+        write: Sends all of the given bytes, and waits while the receiver is not ready.
         framing: As for :class:`quire.recording.TcpRecorder`.
 
     """
@@ -141,11 +142,11 @@ class Stream(Output):
     def misfit(self, payload: bytes) -> str | None:
         """Return why a message cannot be a line."""
         if not self._has_lengths and (b"\n" in payload or payload.endswith(b"\r")):
-            return "not a line, as it holds a line end (--framing length sends it)"
+            return "it contains a line end, so it cannot be sent as a line (use --framing length)"
         return None
 
     def send(self, payload: bytes) -> bool:
-        """Add a message to what is to be sent, and send it once it is enough."""
+        """Buffer a message, and send the buffer once it is long enough."""
         if self._has_lengths:
             self._buffer += len(payload).to_bytes(LENGTH_BYTES, "big") + payload
         else:
@@ -156,7 +157,7 @@ class Stream(Output):
         return True
 
     def flush(self) -> None:
-        """Send what was collected."""
+        """Send buffered messages."""
         if self._buffer:
             chunk = bytes(self._buffer)
             self._buffer.clear()
@@ -165,14 +166,14 @@ class Stream(Output):
 
 @contextmanager
 def datagrams(address: Address) -> Generator[Datagrams]:
-    """Open what sends datagrams."""
+    """Open an output that sends datagrams."""
     with closing(Datagrams(address)) as output:
         yield output
 
 
 @contextmanager
 def connection(address: Address, framing: str) -> Generator[Stream]:
-    """Connect to a receiver that listens."""
+    """Connect to a listening receiver."""
     import socket
 
     try:
@@ -200,10 +201,10 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
     Yield the messages of a replay when they are due, and those that are appended later.
 
     Args:
-        plan: What to send, and its pace. If it begins at a time that no message has reached yet,
-            *follow* waits for one.
-        follow: Whether to go on after the end.
-        waits: Called before waiting for more, and now and then meanwhile.
+        plan: The messages to send, and their pace. If the range begins at a time that no message
+            has reached yet, *follow* waits for such a message.
+        follow: Whether to continue with messages that are appended later.
+        waits: Called before waiting for messages, and from time to time while waiting.
 
     """
     while follow and plan.is_ahead:
@@ -212,7 +213,7 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
             waits()
             _wait(tailer)
         plan = plan.again()
-    last = plan.range.past - 1  # also where nothing is to be sent before later ones
+    last = plan.range.past - 1  # also if the range has no message
     for document in plan.documents():
         last = document.index
         yield Excerpt(document.index, bytes(document.bytes))

@@ -12,8 +12,8 @@ class Counts:
 
     Attributes:
         received: Messages that arrived.
-        written: Those of them that were appended.
-        refused: Those that were not: empty ones, too long ones, unfinished ones.
+        written: Messages that were appended.
+        refused: Messages that were not, because they are empty, too long or unfinished.
         dropped: Datagrams that the system dropped because the receive buffer was full; None if
             that is unknown, as on macOS, or cannot happen, as with TCP.
 

@@ -24,7 +24,7 @@ AT_LEAST_ONE = arguments.whole(1, 2**31 - 1)
 _APPENDER = arguments.instance(Appender, "an appender")
 _PORT = arguments.whole(0, 2**16 - 1)
 MAX_BYTES = 1 << 20
-"""The longest message, unless the recorder is given another limit."""
+"""The length of the longest message, unless the recorder is given another limit."""
 MADE_ROOM = "disconnected a client that has sent no message, to make room for another"
 
 
@@ -57,22 +57,22 @@ class Recorder(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Append what was received up to now, and end."""
+        """Append everything received by now, and end."""
         await self.close()
 
     async def run(self) -> None:
         """
-        Record until the input ends, another task closes the recorder, or this one is cancelled.
+        Record until the input ends, another task closes the recorder, or this task is cancelled.
 
         Raises:
-            QuireError: A message could not be appended; no message after that one was appended.
+            QuireError: A message could not be appended, and so no later message was.
 
         """
         if self._running is not None:
             await asyncio.shield(self._running)
 
     async def close(self) -> None:
-        """Append what was received up to now, and end; leaving ``async with`` does it too."""
+        """Append everything received by now, and end; leaving ``async with`` does so too."""
         running, self._running = self._running, None
         if running is None:
             return
@@ -84,7 +84,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Open what is read."""
+        """Open the input."""
 
     @abstractmethod
     async def _run(self) -> None:
@@ -92,14 +92,14 @@ class Recorder(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """Close what was opened."""
+        """Close the input."""
 
     async def _write(self, messages: list[bytes]) -> None:
         """
-        Append messages; they are refused where they cannot be messages of a queue.
+        Append messages; refuse those that a queue cannot hold.
 
-        Of a batch that has a message too long for the queue, those before it would be appended. So
-        one that is longer than any before is appended alone.
+        A batch with a message that is too long for the queue would be appended only up to that
+        message. So a message that is longer than any before is appended alone.
         """
         kept = [it for it in messages if 0 < len(it) < self._shortest_refused]
         self._counts.received += len(messages)
@@ -128,7 +128,7 @@ class Recorder(ABC):
         if isinstance(self._appender, JournalAppender):
             await self._appender.awrite_many(messages)
         else:
-            self._appender.write_many(messages)  # which waits for nobody
+            self._appender.write_many(messages)  # older formats have no write lock to wait for
         self._counts.written += len(messages)
 
     async def _write_stream(self, stream: Input, framing: Framing) -> None:
@@ -196,7 +196,7 @@ class ClientRecorder(PortRecorder):
 
 
 async def _next(stream: Input) -> bytes | None:
-    """Return the next bytes; what fails here is the stream, and not the queue."""
+    """Return the next bytes; errors here are those of the stream, not of the queue."""
     try:
         return await stream.next()
     except TimeoutError:

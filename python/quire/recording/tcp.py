@@ -1,4 +1,4 @@
-"""Recorders of streams: connections of clients, and what a pipe or file holds."""
+"""Recorders of streams: connections of clients, and a pipe, file or terminal."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class TcpRecorder(ClientRecorder):
     Listens for TCP connections, and appends the messages of all of them.
 
     A client that sends a message that is too long or an HTTP request, or ends its connection within
-    a message, is disconnected with a line in the log ``quire``; the others do not notice. Anyone
-    who reaches the port appends to the queue.
+    a message, is disconnected with a line in the log ``quire``; other clients are unaffected.
+    Anyone who can reach the port can append to the queue.
 
     Args:
         appender: Writes the messages.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see *address*.
-        framing: ``lines``: each line is a message; ``length``: four bytes, big-endian, precede
-            each message and say how long it is.
-        max_bytes: The longest message.
-        max_clients: How many connections there may be at once. One more takes the place of the
-            oldest that has sent no message, and is closed if all have.
+        port: The port; 0: a free one, which *address* has.
+        framing: ``lines``: each line is a message; ``length``: four bytes, big-endian, before each
+            message hold its length.
+        max_bytes: The length of the longest message.
+        max_clients: How many connections there may be at once. One more replaces the oldest one
+            that has sent no message, or is closed if all have sent one.
         idle_timeout_s: Disconnect a client that sends nothing for this long; None: never.
-        append_unfinished: Append a last line without a line end, which may have been cut.
+        append_unfinished: Append a last line without a line end, which may have been cut off.
 
     Examples:
         >>> import asyncio
@@ -99,8 +99,8 @@ class TcpRecorder(ClientRecorder):
                     except OSError as error:
                         log.warning("cannot accept a client: reason=%s", error.strerror)
                         await self._pause()
-                with suppress(OSError):  # it cannot accept more
-                    while self._accept(tasks):  # those that have connected may have sent messages
+                with suppress(OSError):  # no more clients can be accepted
+                    while self._accept(tasks):  # clients that wait may have sent messages
                         pass
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
@@ -111,13 +111,13 @@ class TcpRecorder(ClientRecorder):
                 await self._waiter.stopped()
 
     def _accept(self, tasks: asyncio.TaskGroup) -> bool:
-        """Serve the next client, if there is one and not too many."""
+        """Serve the next client; return False if there is none, or there are too many."""
         try:
             client, address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             return False
         if len(self._clients) >= self._max_clients and not self._make_room():
-            log.warning("refused a client, as there are too many: clients=%d", len(self._clients))
+            log.warning("refused a client, there are too many: clients=%d", len(self._clients))
             client.close()
             return False
         client.settimeout(0)
@@ -153,9 +153,9 @@ class StreamRecorder(Recorder):
 
     Args:
         appender: Writes the messages.
-        descriptor: What to read; it is left open.
+        descriptor: The file descriptor to read, which is left open.
         framing: As for :class:`TcpRecorder`.
-        max_bytes: The longest message; a longer one ends the recording with an error.
+        max_bytes: The length of the longest message; a longer one ends the recording with an error.
 
     Examples:
         >>> import asyncio, os
@@ -185,10 +185,10 @@ class StreamRecorder(Recorder):
         self._framing = FRAMINGS[_FRAMING("framing", framing)](self._max_bytes)
 
     def _begin(self) -> None:
-        """Nothing is to be opened."""
+        """Do nothing: the descriptor is open."""
 
     def _end(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing: the descriptor stays open."""
 
     async def _run(self) -> None:
         read = partial(os.read, self._descriptor, _READ_BYTES)

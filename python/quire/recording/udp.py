@@ -26,16 +26,17 @@ class UdpRecorder(PortRecorder):
     """
     Appends each datagram that arrives as a message.
 
-    UDP resends nothing: what arrives while the receive buffer is full is lost, and counted as
-    ``counts.dropped``. Datagrams are read as fast as possible, and appended by the thousand.
+    UDP resends nothing: a datagram that arrives while the receive buffer is full is lost, and
+    counted as ``counts.dropped``. Datagrams are read as fast as possible, and appended in batches.
 
     Args:
         appender: Writes the messages.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see *address*.
-        max_bytes: The longest message; longer datagrams are refused, none is truncated.
-        receive_buffer_bytes: Size of the receive buffer to ask the system for, which grants at
-            most ``net.core.rmem_max``.
+        port: The port; 0: a free one, which *address* has.
+        max_bytes: The length of the longest message; longer datagrams are refused, none is
+            truncated.
+        receive_buffer_bytes: The size of the receive buffer to request; the system grants at most
+            ``net.core.rmem_max``.
 
     Examples:
         >>> import asyncio, socket
@@ -66,7 +67,7 @@ class UdpRecorder(PortRecorder):
 
     @property
     def receive_buffer_bytes(self) -> int:
-        """Size of the receive buffer that the system granted; on Linux twice what was asked for."""
+        """The granted size of the receive buffer; Linux reports twice the requested size."""
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     def _begin(self) -> None:
@@ -95,7 +96,7 @@ class UdpRecorder(PortRecorder):
         self._count_drops()
 
     def _batch(self) -> list[bytes]:
-        """Return what has arrived, at most so much that other tasks need not wait long."""
+        """Return the datagrams that have arrived, limited so that other tasks do not wait long."""
         found: list[bytes] = []
         receive, keep = self._socket.recv, found.append
         try:

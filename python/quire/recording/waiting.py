@@ -1,4 +1,4 @@
-"""Waiting until a descriptor can be read, in a way that a recorder can end."""
+"""Waiting until a descriptor can be read or the recorder is stopped."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Final
 
 LAST_READS: Final = 64
-"""How often received data is still read after the end, however fast more arrives."""
+"""How many more reads a stopped recorder makes at most, however fast data arrives."""
 
 
 class Waiter:
     """
     Waits until descriptors are readable, until it is stopped.
 
-    Reads wait outside of any read: a recorder that stops loses nothing that was read.
+    Waiting is separate from reading, so a recorder that stops loses no data that was read.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class Waiter:
                 self._waiting.discard(future)
 
     async def readable(self, descriptor: int) -> bool:
-        """Wait until there is something to read; False once stopped."""
+        """Wait until the descriptor is readable; return False once stopped."""
         if self.is_stopped:
             return False
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
         try:
             loop.add_reader(descriptor, lambda: _settle(future, is_readable=True))
-        except PermissionError:  # a regular file, which never waits long
+        except PermissionError:  # a regular file, which is always readable
             await asyncio.sleep(0)
             return not self.is_stopped
         self._waiting.add(future)
@@ -67,9 +67,9 @@ class Input:
     The bytes of one stream.
 
     Args:
-        waiter: Ends it.
-        descriptor: What is waited for.
-        read: Reads from it without waiting, once it is readable.
+        waiter: Ends the stream when it is stopped.
+        descriptor: The file descriptor of the stream.
+        read: Reads from the descriptor without waiting, once it is readable.
         timeout_s: How long to wait for bytes; None: for ever.
 
     """
@@ -87,7 +87,7 @@ class Input:
 
     async def next(self) -> bytes | None:
         """
-        Return the next bytes: none at the end of the stream, None once the waiter is stopped.
+        Return the next bytes: empty at the end of the stream, None once the waiter is stopped.
 
         Raises:
             TimeoutError: No bytes arrived in time.

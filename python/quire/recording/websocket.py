@@ -4,8 +4,8 @@ Recorders of WebSocket messages (``pip install "quire[record]"``).
     async with WebSocketRecorder(appender, "127.0.0.1", 9000) as recorder:
         await recorder.run()
 
-A peer is trusted with nothing: compression is off, so that no message grows on arrival, and while
-what was read of a peer is appended, it is read once more at most.
+Peers are not trusted: compression is off, so that a small message cannot expand into a large one,
+and while messages of a peer are being appended, its connection is read at most once more.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 CLOSE_S: Final = 5.0
 """How long a peer may take to end a connection."""
 
-# A line of our own says what ended a connection; the library would add a traceback to it.
+# Recorders log why a connection ended; the library would log a traceback in addition.
 QUIET: Final = logging.Logger("websockets", logging.CRITICAL + 1)  # noqa: LOG001
 
 
 class _Bounded(Connection):
     """
-    A connection that its peer cannot hold on to, or fill the memory with.
+    A connection that its peer can neither keep open for ever nor use to exhaust the memory.
 
     Attributes:
-        ready: How many messages were read and not taken.
+        ready: The number of messages that were read but not taken yet.
         has_message: Whether a message was taken.
 
     """
@@ -65,8 +65,8 @@ class _Bounded(Connection):
     _ending: asyncio.TimerHandle | None = None
 
     async def take(self) -> bytes:
-        """Return the next message, as :meth:`recv`: without waiting where one is ready."""
-        message = await self.recv()  # a text is decoded, and so found to be one
+        """Return the next message, as :meth:`recv` does: without waiting if one is ready."""
+        message = await self.recv()  # decodes a text message, which checks that it is UTF-8
         self.ready -= 1
         self.has_message = True
         return message.encode() if isinstance(message, str) else message
@@ -78,7 +78,7 @@ class _Bounded(Connection):
             self.ready += 1
 
     def data_received(self, data: bytes) -> None:
-        """Take what was read, and end a connection that failed even if its peer does not."""
+        """Process received bytes, and end a failed connection even if its peer does not."""
         super().data_received(data)
         if self._ending is None and self.protocol.close_expected():
             self._ending = self.loop.call_later(CLOSE_S, self.transport.abort)
@@ -89,7 +89,7 @@ class _Bounded(Connection):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Have nothing left to end."""
+        """Cancel the timer: the connection has ended."""
         if self._ending is not None:
             self._ending.cancel()
         super().connection_lost(exc)
@@ -110,7 +110,7 @@ def _admitting(max_clients: int) -> type[ServerConnection]:
             if len(clients) < max_clients:
                 clients[self] = None
             elif silent is None:
-                log.warning("refused a client, as there are too many: clients=%d", len(clients))
+                log.warning("refused a client, there are too many: clients=%d", len(clients))
                 self.transport.abort()
             else:
                 log.warning(MADE_ROOM)
@@ -169,18 +169,18 @@ class WebSocketRecorder(_MessageRecorder, ClientRecorder):
     """
     Listens for WebSocket connections, and appends the messages of all of them.
 
-    Text messages are appended as UTF-8, binary ones as they are. A client that sends a message that
-    is too long, or a text that is not UTF-8, is disconnected with a line in the log ``quire``; the
-    others do not notice. Anyone who reaches the port appends to the queue, but no page in a
-    browser, unless its origin is given.
+    Text messages are appended as UTF-8, binary messages unchanged. A client that sends a message
+    that is too long, or a text that is not UTF-8, is disconnected with a line in the log ``quire``;
+    other clients are unaffected. Anyone who can reach the port can append to the queue, except for
+    web pages whose origin is not in *origins*.
 
     Args:
         appender: Writes the messages.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see *address*.
-        max_bytes: The longest message.
-        max_clients: How many connections there may be at once. One more takes the place of the
-            oldest that has sent no message, and is closed if all have.
+        port: The port; 0: a free one, which *address* has.
+        max_bytes: The length of the longest message.
+        max_clients: How many connections there may be at once. One more replaces the oldest one
+            that has sent no message, or is closed if all have sent one.
         idle_timeout_s: Disconnect a client that sends nothing for this long; None: never.
         origins: Origins whose pages may connect, such as ``https://example.com``.
 
@@ -245,7 +245,7 @@ class WebSocketRecorder(_MessageRecorder, ClientRecorder):
             log.warning("disconnected a client: %s peer=%s", error, peer)
 
     async def _write(self, messages: list[bytes]) -> None:
-        """Append messages; after one that could not be appended, none of any client is."""
+        """Append messages; once a message could not be appended, append none of any client."""
         if self._error is not None:
             raise self._error
         try:
@@ -260,14 +260,14 @@ class WebSocketFeedRecorder(_MessageRecorder):
     """
     Connects to a WebSocket server, and appends each message that it sends.
 
-    It ends when the server closes the connection, and does not connect again. Text messages are
-    appended as UTF-8, binary ones as they are.
+    It ends when the server closes the connection, and does not reconnect. Text messages are
+    appended as UTF-8, binary messages unchanged.
 
     Args:
         appender: Writes the messages.
-        url: Where to connect: ``ws://...``, or ``wss://...`` with TLS, where the server's
-            certificate is verified.
-        max_bytes: The longest message; a longer one ends the recording with an error.
+        url: The server's URL: ``ws://...``, or ``wss://...`` with TLS, which verifies the server's
+            certificate.
+        max_bytes: The length of the longest message; a longer one ends the recording with an error.
 
     Examples:
         >>> import asyncio
@@ -295,8 +295,8 @@ class WebSocketFeedRecorder(_MessageRecorder):
         Connect, and begin to record.
 
         Raises:
-            ValueError: The URL is not that of a WebSocket.
-            OSError: The server cannot be connected to.
+            ValueError: The URL is not the URL of a WebSocket.
+            OSError: The connection to the server failed.
 
         """
         try:
@@ -319,10 +319,10 @@ class WebSocketFeedRecorder(_MessageRecorder):
         return await super().__aenter__()
 
     def _begin(self) -> None:
-        """Nothing is to be opened."""
+        """Do nothing: the connection is open."""
 
     def _end(self) -> None:
-        """Nothing is left to be closed."""
+        """Do nothing: the connection is closed."""
 
     async def _run(self) -> None:
         closing = asyncio.create_task(self._close_when_stopped())
@@ -341,7 +341,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
 
 
 def cannot_connect(url: str, error: Exception) -> OSError:
-    """Return the error of a server that cannot be connected to."""
+    """Return the error for a server that cannot be reached."""
     reason = (error.strerror if isinstance(error, OSError) else None) or repr(str(error))
     text = f"cannot connect: url={show_url(url)} reason={reason}"
     return ConnectionError(text)

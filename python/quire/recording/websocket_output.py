@@ -1,4 +1,4 @@
-"""Messages sent to a WebSocket server (``pip install "quire[record]"``)."""
+"""Sending messages to a WebSocket server (``pip install "quire[record]"``)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _Call: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class _Connection(ClientConnection):
-    """A connection to a server, which cannot fill the memory with answers to its pings."""
+    """A connection to a server that cannot exhaust the memory by pings whose answers wait."""
 
     _answered = 0
 
     def data_received(self, data: bytes) -> None:
-        """Take what was read; end the connection to a server that pings and does not read."""
+        """Process received bytes; end the connection if the server pings but does not read."""
         before = self.transport.get_write_buffer_size()
         super().data_received(data)
         added = self.transport.get_write_buffer_size() - before
@@ -40,12 +40,12 @@ class _Connection(ClientConnection):
 
 class WebSocketMessages(Output):
     """
-    Sends each message as a WebSocket message, collected as far as :meth:`flush` is not called.
+    Sends each message as a WebSocket message, and buffers until there are enough or :meth:`flush`.
 
     Args:
         receiver: As for :class:`Output`.
-        send_all: Sends messages, and waits while the server takes nothing.
-        text: Whether messages are sent as text, rather than binary.
+        send_all: Sends messages, and waits while the server is not ready.
+        text: Whether messages are sent as text instead of binary.
 
     """
 
@@ -64,11 +64,11 @@ class WebSocketMessages(Output):
             try:
                 payload.decode()
             except UnicodeDecodeError as error:
-                return f"not UTF-8 at byte {error.start} (without --text it is sent as binary)"
+                return f"not UTF-8 at byte {error.start} (omit --text to send it as binary)"
         return None
 
     def send(self, payload: bytes) -> bool:
-        """Add a message to what is to be sent, and send it once it is enough."""
+        """Buffer a message, and send the buffered messages once there are enough."""
         self._collected.append(payload)
         self._bytes += len(payload)
         if self._bytes < BUFFER_BYTES and len(self._collected) < _MOST_COLLECTED:
@@ -78,7 +78,7 @@ class WebSocketMessages(Output):
 
     def flush(self) -> None:
         """
-        Send what was collected.
+        Send buffered messages.
 
         Raises:
             OSError: The connection has ended.
@@ -95,11 +95,11 @@ class WebSocketMessages(Output):
 @contextmanager
 def websocket(url: str, *, text: bool) -> Generator[WebSocketMessages]:
     """
-    Connect to a server, which confirms at the end that it has read everything.
+    Connect to a server, which has to confirm at the end that it has read everything.
 
     Raises:
-        ValueError: The URL is not that of a WebSocket.
-        OSError: The server cannot be connected to, or did not confirm.
+        ValueError: The URL is not the URL of a WebSocket.
+        OSError: The connection to the server failed, or the server did not confirm.
 
     """
     receiver = f"url={show_url(url)}"
@@ -121,7 +121,7 @@ def websocket(url: str, *, text: bool) -> Generator[WebSocketMessages]:
 @contextmanager
 def _beside() -> Generator[_Call]:
     """
-    Yield what runs a coroutine in an event loop beside this thread.
+    Yield a function that runs a coroutine in an event loop of another thread.
 
     The loop answers pings, and reads what the server sends, while this thread waits for messages.
     """
@@ -167,7 +167,7 @@ async def _connect(url: str) -> tuple[ClientConnection, asyncio.Task[None]]:
     connection = await connect(
         url,
         compression=None,
-        # A server that takes nothing for a while holds back its pongs too.
+        # A server that does not read for a while does not send pongs either.
         ping_timeout=None,
         close_timeout=_CONFIRM_S,
         logger=QUIET,
@@ -177,14 +177,14 @@ async def _connect(url: str) -> tuple[ClientConnection, asyncio.Task[None]]:
 
 
 async def _end(connection: ClientConnection, answers: asyncio.Task[None]) -> None:
-    """End a connection, also one with a message that the server does not take."""
+    """End a connection, even if the server does not read a message."""
     connection.transport.abort()
     await connection.wait_closed()
     await answers
 
 
 async def _drop_answers(connection: ClientConnection) -> None:
-    """Read what the server sends: while it waits for that, it may read nothing more."""
+    """Read what the server sends: a server whose messages are not read may stop reading."""
     with suppress(ConnectionClosed):
         while True:
             await connection.recv(decode=False)

@@ -33,11 +33,11 @@ _KEPT: Final = 4 * WINDOW
 @dataclass(frozen=True, slots=True)
 class Difference:
     """
-    A message that is different in both queues, or that only one of them has.
+    A message that differs between two queues, or that only one of them has.
 
     Attributes:
-        left: The message of the first queue; None where it has none.
-        right: That of the second.
+        left: The message of the first queue; None if only the second queue has it.
+        right: The message of the second queue; None if only the first queue has it.
 
     """
 
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def kind(self) -> Literal["changed", "left", "right"]:
-        """``changed``, or the side that alone has the message."""
+        """``changed``, or ``left`` or ``right`` if only that side has the message."""
         if self.left is None:
             return "right"
         return "left" if self.right is None else "changed"
@@ -54,18 +54,18 @@ class Difference:
 
 class Comparison:
     """
-    What is different in two queues, to be iterated over once, and how much.
+    An iterator over the differences of two queues, with counts of the messages compared so far.
 
     Attributes:
-        alike: How many messages both queues have, so far.
-        changed: How many are different.
-        left: How many only the first one has.
-        right: How many only the second one has.
+        alike: The number of messages that both queues have.
+        changed: The number of messages that differ.
+        left: The number of messages that only the first queue has.
+        right: The number of messages that only the second queue has.
 
     """
 
     def __init__(self, found: Callable[[Comparison], Iterator[Difference]]) -> None:
-        """Begin with nothing compared."""
+        """Start with all counts 0."""
         self.alike = 0
         self.changed = 0
         self.left = 0
@@ -73,7 +73,7 @@ class Comparison:
         self._found = found(self)
 
     def __iter__(self) -> Iterator[Difference]:
-        """Return this: what was seen does not come again."""
+        """Return the comparison itself, which can be iterated over only once."""
         return self
 
     def __next__(self) -> Difference:
@@ -101,22 +101,26 @@ def compare(  # noqa: PLR0913 - by keywords
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:
     """
-    Compare the messages of two queues as they are when the iteration begins.
+    Compare the messages that two queues have when the iteration begins.
 
-    By position, a message that one of them lacks is found where the messages after it are equal
-    again within 128 messages; else each is compared with the one at its place.
+    By position, a message that one queue lacks is recognised if later messages match again within
+    128 messages; otherwise each message is compared with the one at its position.
 
     Args:
         left: A queue, or its directory.
-        right: The other.
-        by: Compare messages at the same place, counted from the start, or of the same *index*.
-        values: Compare what the messages hold: not how it is encoded, nor the order of fields.
-        ignore: Names of fields that do not matter, wherever they stand; ``trade.time`` is a
-            ``time`` within a ``trade``, and ``history`` the history. Values are compared then.
-        start: Begin both with the first message that does not lie before this index, or time.
-        end: Stop before this index, or time.
-        time_field: The field that *start* and *end* are about; see :func:`quire.replay`.
-        progress: Called now and then with how many messages of the first queue were compared.
+        right: The other queue, or its directory.
+        by: ``position``: compare the first message with the first, and so on; ``index``: compare
+            messages with the same index.
+        values: Compare the values in the messages, regardless of their encoding and the order of
+            fields.
+        ignore: Names of fields to leave out, at any depth; ``trade.time`` is a ``time`` within a
+            ``trade``, and ``history`` the history. Implies *values*.
+        start: Begin with the first message that is not before this index or time.
+        end: Stop before this index or time.
+        time_field: The field that holds the times which *start* and *end* refer to; see
+            :func:`quire.replay`.
+        progress: Called from time to time with the number of messages of the first queue that were
+            compared.
 
     Raises:
         ValueError: *by* is unknown, or *end* precedes *start*.
@@ -155,7 +159,7 @@ def _values(ignored: list[str]) -> Callable[[bytes], Hashable]:
 
 
 class _Side:
-    """The messages of one queue: those that were read and not compared yet, and those to come."""
+    """The messages of one queue that were not compared yet, whether read or not."""
 
     def __init__(
         self,
@@ -172,25 +176,25 @@ class _Side:
         self._has_ended = False
 
     def fill(self, count: int, more: int = 0) -> None:
-        """Buffer *count* messages if there are that many, and *more* if they are small."""
+        """Buffer *count* messages, as far as there are any, and up to *more* if they are small."""
         while (missing := count - len(self.waiting)) > 0 and not self._has_ended:
             chunk = self.chunks.take(max(missing, more))
             self._has_ended = not len(chunk)
             self.waiting.extend(chunk.excerpts())
 
     def window(self) -> list[Excerpt]:
-        """Return the next messages."""
+        """Return the next messages, at most 128."""
         self.fill(WINDOW)
         return [self.waiting[number] for number in range(min(WINDOW, len(self.waiting)))]
 
     def drop(self, count: int) -> None:
-        """Have the next messages compared."""
+        """Drop the next messages, which were compared."""
         for _ in range(count):
             self.waiting.popleft()
 
 
 class _Pairs:
-    """Finds what belongs together, and what is different."""
+    """Pairs the messages of two queues, and yields the differences."""
 
     def __init__(
         self,
@@ -212,7 +216,7 @@ class _Pairs:
             alike = self._counts.alike
             while left.waiting and right.waiting and self._are_alike():
                 self._drop_alike(1)
-            if self._counts.alike == alike:  # else there may be more to read on one side
+            if self._counts.alike == alike:  # otherwise one side may only need to be read further
                 yield from self._resynchronised()
 
     def by_index(self) -> Iterator[Difference]:
@@ -230,7 +234,7 @@ class _Pairs:
             yield from self._what_is_left()
 
     def _has_more(self, count: int, *, with_indexes: bool) -> bool:
-        """Read on, past what is the same byte for byte; return whether messages wait: *count*."""
+        """Skip what is byte for byte the same, then buffer *count*; return whether any are left."""
         left, right = self._left, self._right
         self._report()
         while not left.waiting and not right.waiting:
@@ -247,7 +251,7 @@ class _Pairs:
         return True
 
     def _fill(self, count: int) -> None:
-        """Have messages of both wait, as many of each where that is not more than some MiB."""
+        """Buffer messages of both sides, equally many unless these take more than some MiB."""
         self._left.fill(count, len(self._right.waiting))
         self._right.fill(count, len(self._left.waiting))
 
@@ -256,7 +260,7 @@ class _Pairs:
             self._progress(self._counts.alike + self._counts.changed + self._counts.left)
 
     def _what_is_left(self) -> Iterator[Difference]:
-        """Yield what waits on one side where the other one has come to its end."""
+        """Yield the buffered messages of one side if the other side has ended."""
         left, right = self._left, self._right
         if left.waiting or right.waiting:
             self._fill(1)
@@ -266,7 +270,7 @@ class _Pairs:
             yield Difference(None, right.waiting.popleft())
 
     def _resynchronised(self) -> Iterator[Difference]:
-        """Yield the differences up to where the next messages are alike again."""
+        """Yield the differences up to the last match among the next messages."""
         lefts, rights = self._left.window(), self._right.window()
         lefts_keys, rights_keys = self._keys(lefts), self._keys(rights)
         steps = SequenceMatcher(None, lefts_keys, rights_keys, autojunk=False).get_opcodes()
@@ -297,7 +301,7 @@ def _past(number: int | None) -> int | None:
 
 
 def _paired(lefts: list[Excerpt], rights: list[Excerpt]) -> Iterator[Difference]:
-    """Yield those that stand at the same place, and then those that are too many on one side."""
+    """Yield pairs by position, and then the surplus messages of one side."""
     both = min(len(lefts), len(rights))
     for left, right in zip(lefts[:both], rights[:both], strict=True):
         yield Difference(left, right)

@@ -1,4 +1,4 @@
-"""Messages as the values they hold, whatever bytes stand for them."""
+"""Messages as the values that they hold, regardless of the encoding."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TYPE: Final = "@"
 
 class Node(NamedTuple):
     """
-    A value: of the same content, whatever the order of its fields and their encodings, it is equal.
+    A value; equal to another with the same content, whatever the encoding and order of fields.
 
     Attributes:
-        kind: ``map``, ``list``, ``type``, or of a scalar ``bool`` or nothing.
-        content: What is inside: named, of a list numbered; or the scalar.
+        kind: ``map``, ``list``, ``type``; ``bool`` for a boolean, empty for other scalars.
+        content: The scalar, or the values inside by name; those of a list by number.
 
     """
 
@@ -31,20 +31,20 @@ class Node(NamedTuple):
 
 class Values:
     """
-    Makes values of messages.
+    Decodes messages into values.
 
     Args:
-        ignore: Names of fields to leave out wherever they stand; ``trade.time`` leaves out a
-            ``time`` within a ``trade``.
+        ignore: Names of fields to leave out at any depth; ``trade.time`` leaves out a ``time``
+            within a ``trade``.
 
     """
 
     def __init__(self, ignore: Iterable[str] = ()) -> None:
-        """Take the names apart."""
+        """Split the names at their dots."""
         self._ignored = [tuple(name.split(".")) for name in ignore]
 
     def of(self, message: bytes) -> Node:
-        """Return the value of a message; of one that holds none, its bytes."""
+        """Return the value of a message; its bytes if it holds no values."""
         try:
             parsed = json.loads(to_json(message), object_pairs_hook=_Pairs)
         except (WireError, ValueError):
@@ -65,14 +65,14 @@ class Values:
         return Node("", int(value) if is_whole else value)
 
     def _fields(self, pairs: _Pairs, path: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
-        for name, value in sorted(pairs, key=lambda pair: pair[0]):  # those of one name in order
+        for name, value in sorted(pairs, key=lambda pair: pair[0]):  # stable for equal names
             inner = (*path, name)
             if not any(inner[-len(ignored) :] == ignored for ignored in self._ignored):
                 yield name, self._node(value, inner)
 
 
 def changes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
-    """Yield the path of each value that differs, and the values; None where there is none."""
+    """Yield the path of each value that differs, and both values; None on a side without it."""
     lefts, rights = dict(_leaves(left, "")), dict(_leaves(right, ""))
     for path in {**lefts, **rights}:
         pair = lefts.get(path), rights.get(path)
@@ -81,7 +81,7 @@ def changes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | 
 
 
 def shown(node: Node) -> str:
-    """Return a scalar, or what is empty, as text."""
+    """Return a scalar, or an empty map or list, as text."""
     if node.kind in _EMPTY:
         return _EMPTY[node.kind]
     if isinstance(node.content, bytes):

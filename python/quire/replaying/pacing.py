@@ -46,8 +46,8 @@ class Pace:
     Waits until messages are due.
 
     Args:
-        speed: How often faster than they were written.
-        now: Seconds of a clock that only goes forward.
+        speed: How many times faster than the original pace.
+        now: Returns the seconds of a monotonic clock.
         sleep: Waits for a number of seconds.
 
     """
@@ -71,11 +71,11 @@ class Pace:
 
     def wait(self, time_ns: int | None, *, may_begin_anew: bool) -> None:
         """
-        Wait until a message is due: at once if it has no event time, or an earlier one.
+        Wait until a message is due: not at all if it has no event time, or an earlier one.
 
         Args:
-            time_ns: When it was made.
-            may_begin_anew: An earlier time means that the clock was reset.
+            time_ns: The message's event time.
+            may_begin_anew: Whether a much earlier time means that the clock was reset.
 
         """
         if time_ns is None:
@@ -100,10 +100,10 @@ class Replay:
     Args:
         source: The queue.
         start: The first message: an index, or a time. See :func:`quire.replay`.
-        end: The first message to leave out.
-        pace: Waits for each message; None: nothing waits.
-        time_field: The field that holds the event time; None: take it from the history.
-        skipped: Called with each range that cannot be read and is skipped; None: that is an error.
+        end: The first message after the range, as an index or a time.
+        pace: Waits until each message is due; None: do not wait.
+        time_field: The field that holds the event time; None: take the time from the history.
+        skipped: Called with each range that cannot be read and is skipped; None: raise instead.
 
     """
 
@@ -133,7 +133,7 @@ class Replay:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the range begins at a time that no message has reached."""
+        """Whether the range begins at a time that no message has reached yet."""
         return isinstance(self._limits[0], datetime) and self.range.is_empty
 
     def again(self) -> Replay:
@@ -144,11 +144,11 @@ class Replay:
         )
 
     def skipper(self) -> Skipper | None:
-        """Return what continues after damage and reports it once; None: damage is an error."""
+        """Return a skipper, which reports each damaged range once; None: damage is an error."""
         return None if self.skipped is None else Skipper(self.source, self._report)
 
     def chunks(self, tailer: Tailer, left: Range | None = None) -> Chunks:
-        """Return the messages of the part that is *left*; None: of the whole range."""
+        """Return the messages of *left*, the part still to replay; None: of the whole range."""
         return Chunks(tailer, self.range if left is None else left, self.skipper())
 
     def _report(self, lost: Lost) -> None:
@@ -210,7 +210,7 @@ class Replay:
         what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
         raise ValueError(
             f"cannot derive the pace: the first message has {what}: index={self.range.first:#x}"
-            f" path={self.source.path}; name a field that holds a time, or replay without a pace"
+            f" path={self.source.path}; name the time field of the messages, or omit the speed"
         )
 
     def _time_ns(self, document: Document) -> int | None:

@@ -1,4 +1,4 @@
-"""Replays: a range of a queue once more, at the pace it was written, and into another queue."""
+"""Replays: a range of a queue read again, at its original pace, or into another queue."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Replayed:
     The result of a replay.
 
     Attributes:
-        messages: How many messages the range has.
-        written: How many of them were written; the others were there already.
-        last: The index of the last one in the new queue; None if there is none.
+        messages: The number of messages in the range.
+        written: How many of them were written; the target already had the others.
+        last: The index of the last message in the new queue; None if the range is empty.
         behind_s: How late the last message was, in seconds.
-        most_behind_s: How late the latest one was.
+        most_behind_s: The largest delay of any message, in seconds.
 
     """
 
@@ -72,28 +72,29 @@ def replay(  # noqa: PLR0913 - by keywords
     """
     Write the messages of a queue from *start* to *end* to another, byte for byte.
 
-    The same range always gives the same messages in the same cycles, and the same indexes if it
-    starts with a cycle. Repeat a replay that was killed to resume it: what *out* already holds is
-    compared with the source first.
+    The same range always produces the same messages in the same cycles, and with their original
+    indexes if it starts with a cycle. Repeat a replay that was killed to resume it: the messages
+    that *out* already holds are first compared with the source.
 
     Args:
         source: The queue, or its directory. Metadata is left out.
-        out: The directory of the other queue. It is made like the source: in its format, with its
-            roll cycle, epoch, wire type and source id.
+        out: The directory of the other queue. It is created like the source: in its format, with
+            its roll cycle, epoch, wire type and source id.
         start: The first message: its index, or a time: a datetime, a date or ISO 8601 text (UTC
-            without a zone), or seconds since 1970 as a float; None: the oldest one.
-        end: The first message to leave out, as an index or a time; None: replay up to the
-            newest message at the start of the replay.
+            without a zone), or seconds since 1970 as a float; None: the oldest message.
+        end: The first message after the range, as an index or a time; None: replay up to the
+            message that is newest when the replay begins.
         speed: 1.0 keeps the original pace, 10.0 is ten times as fast; None: as fast as possible.
-        time_field: The field that holds a message's time. Without it the pace comes from the
-            history of the messages, and *start* and *end* are times at which a cycle begins.
-        roll_cycle: Roll *out* differently: each message goes into the cycle in which its source
-            cycle starts.
+        time_field: The field that holds a message's time. Without it, the pace comes from the
+            history of the messages, and *start* and *end* must be times at which a cycle begins,
+            unless the cycle has an index of times.
+        roll_cycle: Another roll cycle for *out*: each message goes into the cycle in which its
+            source cycle starts.
         now: The clock for *speed*, in seconds.
         sleep: Waits for a number of seconds.
         progress: Called from time to time with the number of messages handled.
         skipped: Called with each range of messages that cannot be read and is skipped; see
-            :func:`quire.maintenance.split_queue`. None: the first is an error.
+            :func:`quire.maintenance.split_queue`. None: raise at the first such range.
 
     Raises:
         CorruptError: Messages cannot be read, and *skipped* is None.
@@ -127,7 +128,7 @@ def replayed(  # noqa: PLR0913 - by keywords
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Excerpt]:
     """
-    Iterate over the messages that :func:`replay` would write, each when it is due.
+    Iterate over the messages that :func:`replay` would write, yielding each when it is due.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -147,10 +148,10 @@ class Copy:
     Writes a replay to another queue.
 
     Args:
-        plan: What.
+        plan: The range to replay, and its pace.
         out: The directory of the other queue.
-        roll_cycle: Of the other queue; None: the source's.
-        progress: Called with how many messages were handled.
+        roll_cycle: The roll cycle of the other queue; None: that of the source.
+        progress: Called from time to time with the number of messages handled.
 
     """
 
@@ -161,11 +162,11 @@ class Copy:
         roll_cycle: str | RollCycle | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> None:
-        """Open the other queue, or make it."""
+        """Open the other queue, or create it."""
         source = plan.source
         out = arguments.path("out", out)
         if os.path.exists(out) and os.path.samefile(source.path, out):  # noqa: PTH110, PTH121
-            raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
+            raise ValueError(f"cannot replay a queue into itself: out={os.fspath(out)}")
         self._plan = plan
         self._numbering = numbering_of(source)
         self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.range.first)))
@@ -190,7 +191,7 @@ class Copy:
         self._stack.close()
 
     def run(self) -> Replayed:
-        """Write what the other queue does not hold yet."""
+        """Write the messages that the other queue does not hold yet."""
         self._compare()
         with self._out.appender() as appender:
             if self._plan.pace is None:
@@ -206,7 +207,7 @@ class Copy:
         return Replayed(self.messages, self.written, self.last, *behind)
 
     def _compare(self) -> None:
-        """Compare what the target holds with the source, and skip it."""
+        """Compare the messages in the target with the source, to skip them."""
         with self._plan.source.tailer() as tailer, self._out.tailer() as there:
             for chunk in self._plan.chunks(tailer):
                 found = read_chunk(there, len(chunk))
@@ -265,7 +266,7 @@ class Copy:
     def _check(self, index: int | None, expected: int) -> None:
         if index != expected:
             raise ReplayError(
-                "another process writes to the destination of the replay:"
+                "another process writes to the target of the replay:"
                 f" index={index or 0:#x} expected={expected:#x} path={self._out.path}"
             )
 
@@ -292,13 +293,13 @@ class Copy:
 
     def _other(self, index: int, what: str) -> ReplayError:
         return ReplayError(
-            f"the queue to replay into does not hold the beginning of this replay, but {what}:"
-            f" index={index:#x} path={self._out.path}; give a directory that does not exist"
+            f"the target does not hold the beginning of this replay, but {what}:"
+            f" index={index:#x} path={self._out.path} (use a directory that does not exist)"
         )
 
 
 class _Numbers:
-    """Predicts the indexes of the messages that are written."""
+    """Predicts the indexes that written messages get."""
 
     def __init__(self, queue: AnyQueue) -> None:
         self._numbering = numbering_of(queue)
@@ -317,7 +318,7 @@ class _Numbers:
         return index
 
     def length(self, count: int) -> int:
-        """Return how far apart an index and the one *count* messages after it are."""
+        """Return the distance between an index and the index *count* messages later."""
         return count * self._numbering.step
 
 
@@ -325,7 +326,7 @@ def out_options(
     source: AnyQueue, roll_cycle: str | RollCycle | None, clock: ManualClock
 ) -> tuple[str, dict[str, Any]]:
     """
-    Return the format and the options of a queue that is made like another one.
+    Return the format and the options to create a queue like another one.
 
     Raises:
         ValueError: *roll_cycle* was given for a format without cycles.
@@ -346,6 +347,6 @@ def out_options(
 
 
 def _is_timed(queue: AnyQueue) -> bool:
-    """Return whether what is made of a queue has cycles: of one that is only read, it has."""
+    """Return whether a replay of a queue has cycles; a replay of a read-only format has."""
     adapter = adapter_of(queue)
     return adapter.has_cycles or not adapter.is_written

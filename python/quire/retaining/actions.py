@@ -56,10 +56,10 @@ class Saver(ABC):
 
     @abstractmethod
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
-        """Save a cycle durably; return where its messages are from now on."""
+        """Save a cycle durably; return where its messages will be."""
 
     def undo(self, cycle: Cycle) -> None:
-        """Remove what this run saved of a cycle that stays after all."""
+        """Remove the copy that this run saved of a cycle that is kept after all."""
         del cycle
 
 
@@ -81,13 +81,13 @@ def check_dest(rule: Rule, path: str) -> None:
 @contextmanager
 def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generator[Saver]:
     """
-    Return the function that applies a rule's action to cycles.
+    Yield the saver for a rule's action.
 
     Args:
         rule: The rule.
-        path: The queue.
-        folder: Its directory.
-        check: Called now and then; raises to stop the run.
+        path: The path of the queue.
+        folder: The directory of the queue.
+        check: Called from time to time; raises to stop the run.
 
     """
     if rule.action == "compress":
@@ -116,10 +116,9 @@ class _Delete(Saver):
 
 class _Move(Saver):
     """
-    Renames a file into another directory, or copies it where that is another file system.
+    Renames a file into another directory, or copies it to another file system.
 
-    A hard link would give the file two names for a while, and a killed run would leave them;
-    writers refuse such a file.
+    Hard links are not used: a killed run could leave a file with two names, which writers refuse.
     """
 
     def __init__(self, folder: SafeFolder, there: SafeFolder, check: Check) -> None:
@@ -180,7 +179,7 @@ class _Move(Saver):
             raise
 
     def _is_same(self, name: str) -> bool:
-        """Return whether a killed run has already put the file there."""
+        """Return whether the directory has the same file already, from a killed run."""
         with self._folder.open(name) as source, self._there.open(name) as found:
             here, there = os.fstat(source.fileno()), os.fstat(found.fileno())
             if identity_of(here) == identity_of(there):
@@ -189,7 +188,7 @@ class _Move(Saver):
 
 
 class _Compress(Saver):
-    """Makes a compressed file beside a roll file, which hides it until it is removed."""
+    """Creates a compressed file next to a roll file, which readers prefer until it is removed."""
 
     def __init__(self, folder: SafeFolder, check: Check) -> None:
         self._folder: Final = folder
@@ -205,7 +204,8 @@ class _Compress(Saver):
             self._made = name
         elif not self._is_copy(source, name):
             raise UnsafePathError(
-                f"another file has the name: path={self._folder.path / name} (move it away)"
+                "another file has the name of the compressed file:"
+                f" path={self._folder.path / name} (move it away)"
             )
         return self._folder.path / name
 
@@ -229,8 +229,8 @@ class _Compress(Saver):
     def _check_copy(self, source: str, temporary: str) -> None:
         if not self._is_copy(source, temporary):
             raise CorruptError(
-                "the file changed while it was compressed, or its disk does not keep what is"
-                f" written: file={self._folder.path / source}"
+                "the file changed while it was compressed, or the disk does not store data"
+                f" correctly: file={self._folder.path / source}"
             )
 
     def _is_copy(self, source: str, name: str) -> bool:

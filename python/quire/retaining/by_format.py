@@ -50,7 +50,7 @@ class Cycles(ABC, Generic[_Queue]):
     """The cycles of an open queue."""
 
     def __init__(self, queue: _Queue, folder: SafeFolder | None) -> None:
-        """Keep the queue, which must stay open; there is no folder in a dry run."""
+        """Keep the queue, which must stay open; *folder* is None in a dry run."""
         self.queue: Final[_Queue] = queue
         self.folder: Final = folder
 
@@ -86,10 +86,10 @@ class Cycles(ABC, Generic[_Queue]):
     @abstractmethod
     def moved(self, cycle: Cycle) -> str | None:
         """
-        Return why the cycle is not the one that was listed.
+        Return why the cycle is no longer the one that was listed, or None.
 
         Raises:
-            TableLostError: The queue's path leads to another one.
+            TableLostError: The queue's path leads to another queue.
 
         """
 
@@ -107,7 +107,7 @@ class JournalCycles(Cycles[JournalQueue]):
         self._removes: Final = removes
 
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
-        """Return why Java could append to a cycle, or that it is damaged."""
+        """Return why Java could append to a cycle, or that the cycle is damaged; or None."""
         del now_ms
         return growth_of(self.queue, cycle.number)
 
@@ -116,7 +116,7 @@ class JournalCycles(Cycles[JournalQueue]):
         return holders_of(self.queue)
 
     def moved(self, cycle: Cycle) -> str | None:
-        """Say so if another file has its name."""
+        """Return a reason if another file has the cycle's name."""
         if self.folder is None:
             return None
         check_place(self.folder, self.queue.path)
@@ -141,7 +141,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
         super().__init__(queue, folder)
 
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
-        """Say so if the cycle has just ended: nothing in its files shows that appends are over."""
+        """Return a reason if the cycle has just ended: its files do not show the end of appends."""
         if cycle.ended_ms + _LATE_MS > now_ms:
             return "kept as slow writers could still append to it"
         return None
@@ -154,7 +154,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
         ]
 
     def moved(self, cycle: Cycle) -> str | None:
-        """Say so if another directory has its name."""
+        """Return a reason if another directory has the cycle's name."""
         if self.folder is None:
             return None
         check_place(self.folder, self.queue.path)
@@ -163,7 +163,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
             return reason_moved(inside, name, cycle.identity)
 
     def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
-        """Remove a directory, and those above it that become empty."""
+        """Remove a cycle's directory, and parent directories that become empty."""
         del action, moves
         if self.folder is None:
             return
@@ -192,10 +192,10 @@ def opened_to_prune(
     path: str, options: dict[str, Any], opened: Identity | None
 ) -> Generator[Cycles[Any]]:
     """
-    Hold the lock of a queue's retention, and return its cycles.
+    Take the retention lock of a queue, and yield its cycles.
 
     Raises:
-        LockHeldError: Another process removes cycles.
+        LockHeldError: Another process removes cycles of the queue.
         TableLostError: The path leads to another queue than the one that was *opened*.
 
     """
@@ -220,7 +220,7 @@ def opened_to_prune(
 @contextmanager
 def opened_to_look(path: str, opened: Identity | None) -> Generator[Cycles[Any]]:
     """
-    Return the cycles of a queue for a dry run.
+    Yield the cycles of a queue for a dry run.
 
     Raises:
         TableLostError: The path leads to another queue than the one that was *opened*.
@@ -262,9 +262,9 @@ def check_format(path: str, action: Action) -> None:
         raise NotAQueueError(f"no queue here: path={path}")
     if not adapter.has_cycles:
         raise UnsupportedError(
-            "only cycles of a Chronicle Queue or a Vanilla Chronicle are removed: Java's writers"
+            "only cycles of a Chronicle Queue or a Vanilla Chronicle can be removed: Java's writers"
             f" of a Quick-Queue begin at its first page: format={adapter.name} path={path}"
         )
     if adapter.is_folder and action in {"move", "compress"}:
         done = "moved" if action == "move" else "compressed"
-        raise UnsupportedError(f"cycles of {article(adapter.title)} are not {done}: path={path}")
+        raise UnsupportedError(f"cycles of {article(adapter.title)} cannot be {done}: path={path}")

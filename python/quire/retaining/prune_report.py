@@ -12,10 +12,10 @@ class PrunedCycle(NamedTuple):
     A cycle, in a :class:`quire.retaining.PruneReport`.
 
     Attributes:
-        cycle: Its number.
-        file: The file it had in the queue; of a Vanilla Chronicle, the directory.
-        bytes: The disk space that it took or takes.
-        reason: Why it went, or why it was kept.
+        cycle: The number of the cycle.
+        file: The cycle's file in the queue; of a Vanilla Chronicle, its directory.
+        bytes: The disk space of the file.
+        reason: Why the cycle was removed or kept.
         dest: Where its messages are now, if they were moved, archived or compressed.
 
     Examples:
@@ -37,10 +37,10 @@ class PruneReport:
     The result of :func:`quire.prune`, also of a dry run.
 
     Attributes:
-        removed: The cycles that went, the oldest first.
-        kept: Those that stayed, each with the reason.
-        overtaken: Named tailers and groups that were stale, and lost messages they had not read.
-        dry_run: Nothing was changed.
+        removed: The cycles removed, the oldest first; in a dry run, those that would be.
+        kept: The cycles kept.
+        overtaken: Stale named tailers and groups, which lost messages that they had not read.
+        dry_run: Whether nothing was changed.
         unseen: How many processes of other users could not be examined for open files.
 
     Examples:
@@ -58,5 +58,5 @@ class PruneReport:
 
     @property
     def bytes(self) -> int:
-        """How much disk space the removed cycles took."""
+        """The disk space of the removed cycles."""
         return sum(cycle.bytes for cycle in self.removed)

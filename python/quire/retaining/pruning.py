@@ -1,4 +1,4 @@
-"""A run of retention, by `quire.prune` or by the rule of an open queue at a roll."""
+"""A run of retention, by `quire.prune` or, after a roll, by the rule of an open queue."""
 
 from __future__ import annotations
 
@@ -55,29 +55,30 @@ def prune(  # noqa: PLR0913 - by keywords
     """
     Remove the oldest cycles of a queue that no reader needs any more.
 
-    A cycle is removed once it exceeds one of the limits. The newest one stays; so does one without
-    an end-of-file marker, one that a named tailer or consumer group has not left, one that a
-    process has open, and every cycle after one that stays. Each is checked again right before it is
-    removed. A run that is killed at any moment has removed whole cycles, and the next run does the
-    rest. Java may write and read meanwhile.
+    A cycle is removed once it exceeds one of the limits. The newest cycle is kept, and so is a
+    cycle without an end-of-file marker, one that a named tailer or consumer group has not left, one
+    that a process has open, and every cycle after one that is kept. Each is checked again right
+    before it is removed. A run that is killed, at any moment, has removed whole cycles, and the
+    next run continues. Java may write and read meanwhile.
 
     Args:
         queue: A queue, or its directory.
         keep: Keep cycles that ended less than this long ago: text such as ``7d`` or ``12h``,
             seconds, or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
-        max_cycles: Keep at most this many cycles, the one being written included.
+        max_cycles: Keep at most this many cycles, including the one being written.
         dry_run: Change nothing, and report what would be done.
-        action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
+        action: What to do with all other cycles: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, created if it does not exist.
         stale_after: Ignore a named tailer or consumer group whose next message is in a cycle that
             ended this long ago. None: each keeps the cycles that it has not read.
-        on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
+        on_removed: Called with each :class:`quire.retaining.PrunedCycle` after its removal, with no
             lock held.
-        clock: Gives the time, as in :func:`quire.open`; None: the machine's.
-        progress: Called with what is being done, how many cycles are done, and how many go.
+        clock: Returns the time, as in :func:`quire.open`; None: use the system's clock.
+        progress: Called with the name of the step, the number of cycles done, and their total
+            number.
 
     Raises:
         ValueError: A limit, *action* or *dest* is not valid, or no limit was given.
@@ -85,9 +86,9 @@ def prune(  # noqa: PLR0913 - by keywords
         UnsupportedError: The cycles of this format cannot be removed, or the system has no
             ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
-        TableLostError: Another queue took the place of *queue*, before or during the run.
+        TableLostError: Another queue replaced *queue*, before or during the run.
         OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are removed,
-            this one and later ones are whole.
+            this cycle and later ones are unchanged.
 
     Examples:
         >>> day = quire.ManualClock(1_705_314_600_000)
@@ -143,7 +144,7 @@ class Run:
         self._listed: list[Cycle] = []
 
     def apply(self, *, dry_run: bool = False) -> PruneReport:
-        """Remove what exceeds the limits, or only say what that is."""
+        """Remove cycles that exceed the limits; in a dry run, only report them."""
         check_format(self._path, self._rule.action)
         check_dest(self._rule, self._path)
         report = PruneReport(dry_run=dry_run)
@@ -186,7 +187,7 @@ class Run:
     def _remove(
         self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str, report: PruneReport
     ) -> str | None:
-        """Remove a cycle, or return why it has to stay: saving it may have taken long."""
+        """Remove a cycle, or return why it has to be kept now: saving it may have taken long."""
         if saver.takes_long and (kept := self._kept_now(cycles, cycle, report)) is not None:
             return kept
         dest = saver.save(cycles.queue, cycle)
@@ -217,7 +218,7 @@ class Run:
         return None
 
     def _kept_now(self, cycles: Cycles[Any], cycle: Cycle, report: PruneReport) -> str | None:
-        """Return why a cycle stays, as of now; the quickest check comes last."""
+        """Return why a cycle has to be kept now, or None; the quickest check comes last."""
         if (kept := _open_in(cycles, cycle)) is not None:
             return kept
         now_ms = self._now_ms()
@@ -232,7 +233,7 @@ class Run:
     def _warn_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
         """Report the stale readers that need a cycle up to the last one."""
         if self._rule.action == "compress":
-            return  # they read what was compressed
+            return  # compressed cycles can still be read
         names = {holder.name for holder in stale if holder.cycle <= last}
         for name in sorted(names - {*report.overtaken}):
             report.overtaken.append(name)
@@ -262,7 +263,7 @@ class Run:
         return found
 
     def _warn_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
-        """Log that cycles go because of their age though they are young beside the newest one."""
+        """Warn if cycles are removed for their age that are young compared to the newest one."""
         keep_ms = self._rule.limits.keep_ms
         if keep_ms is None or not found.going:
             return
@@ -274,8 +275,8 @@ class Run:
         ]
         if young:
             _LOG.warning(
-                "cycles that ended less than keep=%s before the newest one go, as the clock is"
-                " %.1f days past it: path=%s first=%s last=%s (is the clock right?)",
+                "removing cycles that ended less than keep=%s before the newest one, because the"
+                " clock is %.1f days past it: path=%s first=%s last=%s (is the clock right?)",
                 self._rule.keep,
                 (now_ms - newest_ms) / _DAY_MS,
                 self._path,
@@ -290,7 +291,7 @@ class Run:
 
 
 def _without_open(found: Plan, cycles: Cycles[Any]) -> tuple[Plan, int]:
-    """Find the first cycle that a process has open; also, how many processes were not seen."""
+    """Keep cycles from the first one that a process has open; count processes not examined."""
     if not found.going:
         return found, 0
     files = {cycle.number: identities_of(cycles.files_of(cycle.file)) for cycle, _ in found.going}
@@ -315,6 +316,6 @@ def _open_in(cycles: Cycles[Any], cycle: Cycle) -> str | None:
 
 
 def _kept_from(going: list[Cycle], reason: str) -> list[PrunedCycle]:
-    """Return the cycles of a plan that stay: the first for a reason, the others with it."""
+    """Return cycles to keep: the first for a reason, the others because the first is kept."""
     after = f"kept after an older one that is kept: {going[0].file.name}"
     return [cycle.as_pruned(after if at else reason) for at, cycle in enumerate(going)]

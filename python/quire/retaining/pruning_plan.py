@@ -1,4 +1,4 @@
-"""Which cycles go, and why the others stay."""
+"""Which cycles are removed, and why the others are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quire.retaining.prune_report import PrunedCycle
 from quire.retaining.rule import Limits, Rule
 
 AGED: Final = "ended before keep="
-"""How the reason starts for a cycle that goes because of its age."""
+"""How the reason starts for a cycle that is removed because of its age."""
 
 
 class Cycle(NamedTuple):
@@ -22,7 +22,7 @@ class Cycle(NamedTuple):
     file: Path
     bytes: int
     ended_ms: int
-    """When its time ended, in epoch milliseconds."""
+    """When the cycle's period ended, in epoch milliseconds."""
     identity: tuple[int, int]
     """Device and inode number of the file, or of the directory."""
 
@@ -37,7 +37,7 @@ class Cycle(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The cycles that go, with the reasons, and those that stay; both the oldest first."""
+    """The cycles to remove, with the reasons, and those to keep; both the oldest first."""
 
     going: list[tuple[Cycle, str]]
     kept: list[PrunedCycle]
@@ -47,15 +47,15 @@ def plan(
     cycles: Sequence[Cycle], rule: Rule, now_ms: int, blocked: Callable[[Cycle], str | None]
 ) -> Plan:
     """
-    Decide about the cycles of a queue, the oldest first.
+    Decide which cycles of a queue to remove.
 
-    No gap arises: after the first cycle that has to stay, all do. The newest always stays.
+    There will be no gap: all cycles after one that has to be kept are kept. So is the newest one.
 
     Args:
-        cycles: All of them, ascending.
+        cycles: All cycles of the queue, ascending.
         rule: The limits.
         now_ms: The time, in epoch milliseconds.
-        blocked: Returns why a cycle that exceeds a limit has to stay, or None.
+        blocked: Returns why a cycle that exceeds a limit has to be kept, or None.
 
     """
     found = Plan([], [])
@@ -86,9 +86,9 @@ def without_stale(
     holders: Sequence[Holder], cycles: Sequence[Cycle], limits: Limits, now_ms: int
 ) -> tuple[list[Holder], list[Holder]]:
     """
-    Part the named readers into those that keep what they need, and stale ones.
+    Divide the named readers into those that protect the cycles they need, and stale ones.
 
-    A replica never gets stale: it leaves the in-sync set by hand, or as its source says.
+    A replica is never stale: a user, or its source, removes it from the in-sync set.
     """
     if limits.stale_ms is None:
         return [*holders], []

@@ -31,25 +31,25 @@ class Retention(Rule, Watcher):
     """
     A rule of retention, for ``quire.open(..., retention=)``; :func:`quire.prune` takes the same.
 
-    A cycle is removed once it exceeds one of the limits, the oldest first. A thread applies the
-    rule when the queue is opened and after each roll, with handles of its own, as long as the path
-    leads to the same queue. A cycle whose removal failed, or that stayed for a reader, is tried
-    again every half minute: on a full disk there is no next roll. Failures are logged. If several
+    Cycles that exceed one of the limits are removed, the oldest first. A thread with its own
+    handles applies the rule when the queue is opened and after each roll, while the path leads to
+    the same queue. A cycle whose removal failed, or that a reader still needs, is tried again every
+    half minute, because on a full disk there is no next roll. Failures are logged. If several
     processes have the queue open, one at a time applies its rule.
 
     Args:
         keep: Keep cycles that ended less than this long ago: text such as ``7d`` or ``12h``,
             seconds, or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
-        max_cycles: Keep at most this many cycles, the one being written included.
-        action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
+        max_cycles: Keep at most this many cycles, including the one being written.
+        action: What to do with all other cycles: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, created if it does not exist. A relative path
-            counts from the process's directory when the queue is opened.
+            refers to the process's working directory when the queue is opened.
         stale_after: Ignore a named tailer or consumer group whose next message is in a cycle that
             ended this long ago. None: each keeps the cycles that it has not read.
-        on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
+        on_removed: Called with each :class:`quire.retaining.PrunedCycle` after its removal, with no
             lock held.
 
     Raises:
@@ -66,7 +66,7 @@ class Retention(Rule, Watcher):
 
     @property
     def reads_messages(self) -> bool:
-        """Whether the rule archives: no other action reads messages."""
+        """Whether the rule reads messages, which only the action ``archive`` does."""
         return self.action == "archive"
 
     def watch(self, queue: Queue, options: dict[str, Any]) -> Watch:
@@ -75,7 +75,7 @@ class Retention(Rule, Watcher):
 
 
 def _to_prune_with(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what to open a queue with to prune it, if it is open with these native options."""
+    """Return the options to open a queue for pruning, given the native options it is open with."""
     found = {"file_mode": options["file_mode"]} if "file_mode" in options else {}
     if options.get("allow_network"):
         found["layout"] = LayoutOptions(allow_network=True)
@@ -83,7 +83,7 @@ def _to_prune_with(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_of_now(rule: Rule) -> Rule:
-    """Return a rule whose *dest* stays where it is if the process changes its directory."""
+    """Return a rule with an absolute *dest*, as the process may change its working directory."""
     return rule if rule.dest is None else replace(rule, dest=os.path.abspath(rule.dest))  # noqa: PTH100 - also of bytes
 
 
@@ -135,7 +135,7 @@ class _Thread:
             return None
 
     def _apply(self) -> bool:
-        """Apply the rule; return whether there is nothing to do before the next roll."""
+        """Apply the rule; return whether it need not be applied again before the next roll."""
         run = Run(
             self._path,
             self._rule,
@@ -150,7 +150,7 @@ class _Thread:
             _LOG.debug("retention is applied by another process: %s", error)
             return False
         except Exception as error:  # noqa: BLE001 - the thread goes on, and tries again
-            if not self._ended.is_set():  # an archive's failure for this reason, or StoppedError
+            if not self._ended.is_set():  # otherwise the run failed because it was stopped
                 self._warn(error)
             return False
         self._failure = ""

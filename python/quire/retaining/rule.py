@@ -50,7 +50,7 @@ class Rule:
         if self.dest is not None:
             arguments.path("dest", self.dest)
         if (self.dest is None) != (self.action in {"delete", "compress"}):
-            wanted = f"none with {self.action}" if self.dest is not None else "a directory"
+            wanted = "none" if self.dest is not None else "a directory"
             raise ValueError(f"invalid dest: action={self.action} expected {wanted}")
         check = arguments.optional(arguments.function("a callable or None"))
         check("on_removed", self.on_removed)

@@ -1,1 +1,1 @@
-"""Services: handlers between queues that resume from what their output holds."""
+"""Services: handlers between queues, which find in their output where to resume."""

@@ -20,25 +20,25 @@ Source: TypeAlias = tuple[int, int]
 _CONSUMED = "consumed"
 """The metadata event of a checkpoint: the last handled message of each input, in order."""
 _OUTPUTS = "outputs"
-"""Its second event: how many outputs the last of these messages had so far."""
+"""The second event of a checkpoint: how many outputs the last of these messages had so far."""
 _NOTE = entry_bytes(_CONSUMED, "")[:-1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecoveryPoint:
-    """Every message of an input up to *index* was handled; the last may lack outputs."""
+    """Every message of an input up to *index* was handled; that of *index* may lack outputs."""
 
     source: int
     index: int
     outputs: int | None
-    """How many outputs of the last message are written; None: all of them."""
+    """How many outputs of the message at *index* are written; None: all of them."""
 
 
 def done(output: JournalQueue, inputs: Iterable[int]) -> list[RecoveryPoint]:
     """
-    Return the recovery points, in the order of handling as far as it matters.
+    Return the recovery points, in the order of handling as far as that order matters.
 
-    Only the last may lack outputs: nothing was handled after it.
+    Only the last one may lack outputs: nothing was handled after it.
     """
     ids = set(inputs)
     with output.tailer(on_missing="skip") as tailer:
@@ -51,12 +51,12 @@ def write_checkpoint(
     appender: JournalAppender, runs: Iterable[Source], outputs: int | None = None
 ) -> int:
     """
-    Write a checkpoint as metadata, which tailers skip: which messages were handled, in order.
+    Write a checkpoint, the messages handled so far, as metadata, which tailers skip.
 
     Args:
-        appender: Of the output.
-        runs: The messages.
-        outputs: How many outputs of the last message are written; None: it is handled.
+        appender: The appender of the output.
+        runs: The last handled message of each run of messages of one input, in order.
+        outputs: How many outputs of the last message are written; None: all of them.
 
     Returns:
         The index of the message after the checkpoint.
@@ -143,7 +143,7 @@ class _Plan:
             self._push(RecoveryPoint(*at_hand, outputs))
 
     def _pop_if(self, source: int) -> RecoveryPoint | None:
-        """Remove the last entry if it is of this input: a later message supersedes it."""
+        """Remove the last entry if it belongs to this input: a later message supersedes it."""
         if self.entries and self.entries[-1].source == source:
             return self.entries.pop()
         return None
@@ -165,7 +165,7 @@ def _of_note(document: ReadDocument, inputs: set[int]) -> tuple[list[Source], in
     runs = list(zip(numbers, numbers, strict=True))
     outputs = values.get(_OUTPUTS)
     if outputs is not None and runs[-1][0] not in inputs:
-        outputs = None  # of an input that is not read any more
+        outputs = None  # the last message belongs to an input that is no longer read
     return [run for run in runs if run[0] in inputs], outputs
 
 

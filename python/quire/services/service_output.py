@@ -1,4 +1,4 @@
-"""The output of a service: each call is written once, however often the handler repeats it."""
+"""The output of a service: each call is written once, even if the handler repeats it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Output:
         names: Mapping[str, Any],
     ) -> None:
         """
-        Take over an appender; nothing is written until :meth:`replay` or :meth:`live`.
+        Wrap an appender; nothing is written until :meth:`live`, or after the replayed calls.
 
         Args:
-            queue: The output.
-            appender: Of the output.
-            kept: The tailer of the output named ``service-output``, whose cycle is kept.
-            interface: What the handler calls.
-            names: What annotations may name.
+            queue: The output queue.
+            appender: The appender of the output queue.
+            kept: The named tailer ``service-output``, whose position protects cycles from removal.
+            interface: The interface that the handler calls.
+            names: The names that annotations may use.
 
         """
         self._queue = queue
@@ -68,10 +68,10 @@ class Output:
         self.reading: Callable[[], Source] | None = None
         """Returns the message that the service is handling, if any."""
         self.consumed: Callable[[], list[Source]] = list
-        """Returns the last message of each input that was, or is being, handled."""
+        """Returns the newest message of each input that was, or is being, handled."""
 
     def replay(self, goal: RecoveryPoint) -> None:
-        """Drop the outputs of messages up to the recovery point, except those it lacks."""
+        """Drop outputs of messages up to the recovery point, except those that it lacks."""
         self._goal = goal
         self._left = goal.outputs or 0
 
@@ -85,10 +85,10 @@ class Output:
 
     def note_all(self, at_hand: Source | None = None) -> None:
         """
-        Checkpoint the position of every input, so that recovery reads nothing before it.
+        Write a checkpoint of every input, so that recovery reads nothing before it.
 
-        It is durable before older files may be deleted: before the named tailer of the output moves
-        here, and those of the inputs move in the service.
+        The checkpoint is durable before the named tailers, which protect older files from removal,
+        move on: that of the output here, those of the inputs in the service.
         """
         others = [it for it in self.consumed() if at_hand is None or it[0] != at_hand[0]]
         runs = [*self._runs, *others, *([at_hand] if at_hand else [])]
@@ -99,7 +99,7 @@ class Output:
         self._kept.move_to_index(index)
 
     def handled(self, source: int, index: int) -> None:
-        """Record that a message was handled; only those without outputs need a checkpoint."""
+        """Record that a message was handled; only messages without outputs need a checkpoint."""
         wrote, self._wrote = self._wrote, False
         if wrote:
             return
@@ -110,7 +110,7 @@ class Output:
             self._note()
 
     def finish(self) -> None:
-        """Checkpoint what was handled since the last output."""
+        """Write a checkpoint of the messages handled since the last output."""
         if self._runs:
             self._note()
 
@@ -132,18 +132,18 @@ class Output:
         return call
 
     def _at_hand(self) -> Source:
-        """Return the message that is being handled; recovery counts outputs of no other."""
+        """Return the message that is being handled: outputs may belong to no other message."""
         sources = MessageHistory.current().sources
         if not sources or self.reading is None:
             raise QuireError(
-                f"an output belongs to a message, and none is being handled: {sources=} "
-                "(call it in the handler itself, not in a thread or task that it starts)"
+                f"the output was called while no message is being handled: {sources=} "
+                "(call it in the handler itself, not in a thread or task that the handler starts)"
             )
         if sources[-1] != (expected := self.reading()):
             raise QuireError(
-                "an output belongs to the message that the service handles, and this is another: "
+                "the output was called for a message of another reader: "
                 f"found={_named(sources[-1])} expected={_named(expected)} "
-                "(call it when what is read in between was handled)"
+                "(call it after that reader's handler has returned)"
             )
         return sources[-1]
 
@@ -157,7 +157,10 @@ class Output:
 
         def goes_on(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - a chain or None
             if self._at_hand() != source:
-                raise QuireError(f"a chain of calls belongs to one message: began={_named(source)}")
+                raise QuireError(
+                    "a chain of calls was continued for another message than it began with: "
+                    f"began={_named(source)}"
+                )
             return self._called(source, call(), ended)
 
         return _Following(following, goes_on)
@@ -214,7 +217,7 @@ class _Following:
 
 
 class _Dropped:
-    """The result of a dropped call in a chain: the calls on it are dropped too."""
+    """The result of a dropped call in a chain: calls on this result are dropped too."""
 
     def __init__(self, methods: dict[str, Method]) -> None:
         self._methods = methods
@@ -226,7 +229,7 @@ class _Dropped:
 
 
 def _dropping(method: Method) -> Callable[..., _Dropped | None]:
-    """Return a function that encodes a call and drops it; an invalid call raises as before."""
+    """Return a function that encodes and drops a call; an invalid call raises as when written."""
 
     def call(*arguments: Any, **named: Any) -> _Dropped | None:  # noqa: ANN401 - as the interface has them
         method.event_bytes(*arguments, **named)

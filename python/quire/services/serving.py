@@ -2,16 +2,17 @@
 Services: handlers between queues, each message handled exactly once.
 
     class Risk:
-        def __init__(self, out: Orders) -> None: ...        # what it calls is written
-        def order(self, order: Order) -> None: ...          # what is read calls it
+        def __init__(self, out: Orders) -> None: ...        # calls of `out` are written
+        def order(self, order: Order) -> None: ...          # called for each message read
 
     with quire.service(inputs=["orders"], output="checked", handler=Risk) as service:
         service.run()
 
-What a service has done is what its output holds: each message there names, in its history, the
-input that led to it, and notes there say how far each input is. The positions that the queues keep
-decide nothing: they show what a service still needs, so that `quire archive --delete` keeps it.
-docs/services.md says why that is enough.
+The output is the only record of what a service has done: the history of each message in it names
+the input message that led to it, and notes between the messages record how far each input was
+handled. The positions stored in the queues do not decide where a service resumes. They only protect
+the cycles that it still needs from `quire archive --delete`. docs/services.md explains why that is
+enough.
 """
 
 from __future__ import annotations
@@ -60,26 +61,26 @@ def service(  # noqa: PLR0913 - by keywords
     on_missing: OnMissing = "raise",
 ) -> Service:
     """
-    Return a service that reads *inputs*, calls *handler*, and writes what that calls to *output*.
+    Return a service that reads *inputs*, calls *handler*, and writes its calls to *output*.
 
-    It resumes after what its output holds: nothing is written twice.
+    It resumes where its output ends: nothing is written twice.
 
     Args:
-        inputs: Queues, or paths of existing queues, each with a source id of its own, other
-            than 0.
-        output: A queue, or the path of an existing one, that no other service writes.
-        handler: A class, or a function that returns an object, or a ``functools.partial`` of these,
-            with one parameter: what to call for an output. Or an object with an attribute for that,
-            ``out``, which its class annotates.
+        inputs: Queues, or paths of existing queues, each with its own source id other than 0.
+        output: A queue, or the path of an existing queue, to which no other service writes.
+        handler: A class, a function that returns an object, or a ``functools.partial`` of these,
+            with one parameter: the output to call. Or an object whose class annotates an attribute
+            ``out``, which is set to the output.
         writes: The interface of the outputs; None: the annotation of that parameter or attribute.
         replay: ``all``: the handler sees all messages again, oldest first, to rebuild its state.
-            ``missed``: it has no state, and sees those that the output does not show as handled.
-        on_missing: What happens when messages were deleted that the service still needs: ``raise``;
-            ``warn`` through the logger ``quire``, or ``skip`` without a word, and go on with what
-            is left: then messages may be lost, or written twice.
+            ``missed``: the handler has no state, and only sees messages that the output does not
+            record as handled.
+        on_missing: What to do if messages that the service still needs were deleted: ``raise``;
+            ``warn`` through the logger ``quire``, or ``skip`` silently, and continue with the
+            remaining messages. Then messages may be lost, or written twice.
 
     Raises:
-        ValueError: Inputs share a source id, or no interface was found.
+        ValueError: Inputs share a source id or have none, or no interface was found.
         NotAQueueError: There is no queue at a path.
         QuireError: Another service writes this output.
         DataLossError: Messages after the service's position were deleted from an input or the
@@ -140,7 +141,7 @@ class Service(AsyncClosing, KnownAttributes):
         on_missing: OnMissing,
         names: Mapping[str, Any],
     ) -> None:
-        """Look up what is done; the replay begins with :meth:`run_once`."""
+        """Read from the output what is done; the replay begins with :meth:`run_once`."""
         if replay not in ("all", "missed"):
             raise ValueError(f"invalid replay: replay={replay} expected=all or missed")
         self._stopping = False
@@ -158,7 +159,8 @@ class Service(AsyncClosing, KnownAttributes):
             ids = [queue.source_id for queue in queues]
             if not ids or 0 in ids or len(set(ids)) < len(ids):
                 raise ValueError(
-                    f"each input needs a source id of its own, other than 0: source_ids={ids}"
+                    f"each input needs its own source id other than 0: source_ids={ids}"
+                    " (set source_id= when a queue is created)"
                 )
             opened.enter_context(_sole_writer(target.path))
             appender = opened.enter_context(target.appender())
@@ -177,7 +179,7 @@ class Service(AsyncClosing, KnownAttributes):
             self._output.consumed = self._consumed
             plan = self._still_there(done(target, ids), on_missing)
             if plan:
-                appender.sync()  # before the inputs give free what led to it
+                appender.sync()  # before the inputs release the messages that led to outputs
             for source in self._inputs.values():
                 source.to_start()
             self._plan = iter(plan) if replay == "all" else self._missed(plan)
@@ -198,16 +200,16 @@ class Service(AsyncClosing, KnownAttributes):
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the handler is still to see messages again."""
+        """Whether earlier messages are still being handled again, to rebuild the state."""
         return self._goal is not None
 
     def run_once(self) -> bool:
         """
-        Handle a message, or one of each input; False when there is none.
+        Handle a message, or one of each input; return False if there is none.
 
         Raises:
-            Exception: Any exception of the handler. The service is closed: a new one begins with
-                this message and with the state from before it.
+            Exception: Any exception of the handler. The service is then closed; a new one rebuilds
+                the state and continues with the same message.
 
         """
         self._refuse_while_awaiting()
@@ -225,11 +227,11 @@ class Service(AsyncClosing, KnownAttributes):
         """
         Handle a message and await its handler, which may be a coroutine function.
 
-        See :meth:`run_once`. Outputs are called by the handler itself, not by tasks that it starts.
+        See :meth:`run_once`. Only the handler itself may call the output, not tasks that it starts.
 
         Raises:
-            Exception: Any exception of the handler, or its cancellation. The service is closed: a
-                new one begins with this message and with the state from before it.
+            Exception: Any exception of the handler, or its cancellation. The service is then
+                closed; a new one rebuilds the state and continues with the same message.
             RuntimeError: Another task awaits a handler of this service.
 
         Examples:
@@ -322,9 +324,9 @@ class Service(AsyncClosing, KnownAttributes):
             self._pauser.unpause()
 
     def close(self) -> None:
-        """Note the order of what left no output, and close what was opened. Safe to repeat."""
+        """Record the messages handled since the last output, and close. Safe to repeat."""
         try:
-            # What a handler that is awaited still has to do is done by the next service.
+            # A message whose handler is still awaited is handled again by the next service.
             if self._step is not _closed and not self._is_awaiting:
                 self._output.finish()
                 for source in self._inputs.values():
@@ -335,7 +337,7 @@ class Service(AsyncClosing, KnownAttributes):
     def _refuse_while_awaiting(self) -> None:
         if self._is_awaiting:
             raise RuntimeError(
-                f"another task awaits a handler of this service: run it in one task: {self!r}"
+                f"another task awaits a handler of this service: {self!r} (run it in one task)"
             )
 
     def _abandon(self) -> None:
@@ -360,20 +362,20 @@ class Service(AsyncClosing, KnownAttributes):
         return [place for place in places if place[1] >= 0]
 
     def _still_there(self, plan: list[RecoveryPoint], on_missing: OnMissing) -> list[RecoveryPoint]:
-        """Return the plan without what older, deleted cycles of the inputs held."""
+        """Return the plan without messages in deleted cycles of the inputs."""
         last = {entry.source: entry.index for entry in plan}
         first = {id_: self._inputs[id_].first(index, on_missing) for id_, index in last.items()}
         return [entry for entry in plan if entry.index >= first[entry.source]]
 
     def _missed(self, plan: list[RecoveryPoint]) -> Iterator[RecoveryPoint]:
-        """Have each input go to its last message that is done: it may be half done."""
+        """Move each input to its last handled message, which may lack outputs."""
         last = {entry.source: entry for entry in plan}
         for entry in last.values():
             self._inputs[entry.source].move_to(entry.index)
         return iter(list(last.values()))
 
     def _advance(self) -> None:
-        """Take the next entry of the plan, and begin to live where there is none."""
+        """Take the next entry of the plan; after the last one, write every call."""
         self._goal = next(self._plan, None)
         if self._goal is not None:
             self._output.replay(self._goal)
@@ -386,8 +388,8 @@ class Service(AsyncClosing, KnownAttributes):
         step = self._read_one_of_several if others else functools.partial(self._read_one, first)
         self._step = step
 
-    # The steps are generators, so that run_once and arun_once take the same ones: they yield the
-    # input to read from, are sent whether it had a message, and at last yield whether any had.
+    # The steps are generators, so that run_once and arun_once can share them: they yield the input
+    # to read from, are sent whether it had a message, and finally yield whether any had one.
 
     def _replay_one(self) -> _Steps:
         goal = cast("RecoveryPoint", self._goal)
@@ -412,7 +414,7 @@ class Service(AsyncClosing, KnownAttributes):
             self._output.reading = source.at_hand
             if (yield source):
                 handled = True
-                if source.last_index != before:  # it was no metadata
+                if source.last_index != before:  # not metadata
                     self._output.handled(source_id, source.last_index)
                     if source.enters_cycle():
                         self._output.note_all()
@@ -420,7 +422,7 @@ class Service(AsyncClosing, KnownAttributes):
 
 
 class _Input:
-    """One input: its reader, and how far that is."""
+    """One input: its reader, and how far it was read."""
 
     def __init__(
         self, queue: JournalQueue, tailer: JournalTailer, handler: object, names: Mapping[str, Any]
@@ -459,7 +461,7 @@ class _Input:
         """
         Return whether the message handled last is the first one of a later cycle.
 
-        Its predecessor's cycle is kept until the next message is asked for.
+        The cycle before it is kept until the next message is read.
         """
         before, self._cycle = self._cycle, self.last_index // self._per_cycle
         return before not in {-1, self._cycle}
@@ -476,11 +478,12 @@ class _Input:
 
     def first(self, goal: int, on_missing: OnMissing) -> int:
         """
-        Return the first available index, if the message of the target is available.
+        Return the first available index, after checking that the message at *goal* is available.
 
         Raises:
-            DataLossError: The cycle of the target was deleted; later messages may have been
-                deleted, too.
+            DataLossError: The cycle of *goal* was deleted; later messages may have been deleted,
+                too.
+            QuireError: The message at *goal* is missing although its cycle exists.
 
         """
         self._queue.refresh()
@@ -493,7 +496,7 @@ class _Input:
             raise self.lost(goal)
         error = DataLossError(
             f"{self.lost(goal)} first={'none' if first is None else hex(first)} (its cycle was "
-            'deleted: on_missing="skip" goes on with what is left)'
+            'deleted; on_missing="skip" continues with the remaining messages)'
         )
         if on_missing == "raise":
             raise error
@@ -503,7 +506,7 @@ class _Input:
 
     def lost(self, index: int) -> QuireError:
         return QuireError(
-            "the output names a message that its input has not: "
+            "the output names a message that the input lacks: "
             f"input={self._queue.path} source_id={self._queue.source_id} index={index:#x}"
         )
 
@@ -520,21 +523,21 @@ def _tailer(
 ) -> JournalTailer:
     """Open a tailer that keeps what the service needs; a read-only queue cannot keep anything."""
     tailer = queue.tailer(None if queue.read_only else name, on_missing=on_missing)
-    # Left as if it had failed: what was handled last is not stored as done by closing alone.
+    # Exit as after a failure, so that closing does not store the last message as done.
     opened.callback(tailer.__exit__, QuireError, None, None)
     return tailer
 
 
 @contextlib.contextmanager
 def _sole_writer(path: str) -> Generator[None]:
-    """Keep other services off an output, until the process ends: lock its directory."""
+    """Lock the directory of an output against other services, at most until the process ends."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked_directory(path))
         except BlockingIOError as error:
             raise QuireError(
-                f"another service writes this output, here or in another process: path={path} "
-                "(close that one first)"
+                "another service, in this or another process, writes to the output: "
+                f"path={path} (close that service first)"
             ) from error
         yield
 
@@ -557,8 +560,8 @@ def _interface(handler: object, local: Mapping[str, Any]) -> type:
         found = get_type_hints(type(handler), None, dict(local)).get("out")
     if found is None:
         raise ValueError(
-            "the interface of the outputs is not known: annotate the parameter of the handler, "
-            f"or give writes=: {handler=}"
+            f"the interface of the outputs is unknown: {handler=} (annotate the handler's "
+            "parameter or its attribute out, or pass writes=)"
         )
     return cast("type", found)
 
@@ -571,4 +574,4 @@ def _made(handler: object, out: object) -> object:
 
 
 def _closed() -> NoReturn:
-    raise ClosedError("the service is closed: quire.service makes another one")
+    raise ClosedError("the service is closed: create another one with quire.service")

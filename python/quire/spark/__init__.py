@@ -8,7 +8,7 @@ Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]`
 """
 
 from quire.errors import DataLossError, NoJavaError, UnfinishedWriteError
-from quire.spark import _pyspark as _pyspark  # first: an older one lacks what the others import
+from quire.spark import _pyspark as _pyspark  # first: refuses releases that the others cannot use
 from quire.spark.data_source import QuireDataSource
 from quire.spark.read.lag import lag_of
 from quire.spark.read.scans import scan

@@ -1,4 +1,4 @@
-"""Which PySpark there is, and what the older releases lack."""
+"""The release of PySpark, and what older releases lack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quire.errors import UnsupportedError
 OLDEST: Final = (4, 1)
 NEWEST: Final = (4, 3)
 READ_LIMITS: Final = (4, 2)
-"""From here on, Spark says to a stream's source where a batch begins, and how long it may be."""
+"""The first release that passes the start and the size limit of a batch to a stream's source."""
 
 
 def _release(version: str) -> tuple[int, int]:
@@ -21,10 +21,10 @@ def _release(version: str) -> tuple[int, int]:
 
 def _check(version: str) -> tuple[int, int]:
     """
-    Return the release.
+    Parse and check the release.
 
     Raises:
-        ImportError: PySpark is older than the data source needs.
+        ImportError: PySpark is too old for the data source.
 
     """
     found = _release(version)
@@ -41,12 +41,12 @@ RELEASE: Final = _check(pyspark.__version__)
 
 
 def has(since: tuple[int, int]) -> bool:
-    """Whether this PySpark has what came with a release."""
+    """Whether this PySpark is as new as a release."""
     return since <= RELEASE
 
 
 def refusal(what: str, since: tuple[int, int]) -> UnsupportedError:
-    """Return the error of what came with a later release."""
+    """Return the error for a feature that needs a newer release."""
     needed = ".".join(map(str, since))
     return UnsupportedError(
         f"{what} needs PySpark {needed} or newer: found={pyspark.__version__};"

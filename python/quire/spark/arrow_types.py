@@ -1,4 +1,4 @@
-"""Spark's types as those of Arrow and back, the same with each PySpark."""
+"""Conversion between Spark's types and Arrow's, the same with every release of PySpark."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if _pyspark.has((4, 2)) els
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of rows."""
+    """Return the Arrow schema that rows of a Spark schema must have."""
     return of_pyspark.to_arrow_schema(schema, **_IN_UTC)
 
 
 def from_arrow_type(kind: pa.DataType) -> DataType:
-    """Return Spark's type of an Arrow type; a time without a zone stays one."""
+    """Return Spark's type for an Arrow type; times without a zone stay without one."""
     return of_pyspark.from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """Return Spark's columns of an Arrow schema."""
+    """Return Spark's columns for an Arrow schema."""
     return of_pyspark.from_arrow_schema(schema, prefer_timestamp_ntz=True)

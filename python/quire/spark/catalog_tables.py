@@ -1,10 +1,10 @@
 """
 Tables of Spark's catalogue: where the options of ``create table … using quire`` are kept.
 
-Spark gives a Python source the options of a table when it asks for the columns of a new one, and
-never again: a query of the table passes its columns alone. So the options stand in the comment of
-one of them, where `describe` shows them. A write passes the columns of what is written, not of the
-table, and so says nothing of where it goes.
+Spark passes the options of a table to a Python source once, when it asks for the columns of a new
+table; a query of the table passes only its columns. So the options are stored in the comment of a
+column, where `describe` shows them. A write passes the columns of the rows, not those of the table,
+so the source does not learn where to write.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from quire.spark.spark_columns import split_columns
 
 _PREFIX: Final = "quire table: "
 _OPTION: Final = "option."
-# What only a new table has; `provider` is the name of the format.
+# An option that Spark passes only for a new table: the name of the format.
 _NEW: Final = "provider"
 _COMMENT: Final = "comment"
 _HAS_COMMENT: Final = re.compile(r"\scomment\s+[\"']", re.IGNORECASE)
 
 
 def options_of_new(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of a table that is being created; None if these are those of a read."""
+    """Return the options of a table that is being created; None if these are options of a read."""
     given = {name.lower(): value for name, value in options.items()}
     if _NEW not in given:
         return None
     if f"{_OPTION}token" in given:
         raise OptionsError(
-            "quire table: the catalogue would show the token: make a temp view with these options"
+            "quire table: the catalogue would show the token: create a temp view with these options"
         )
     own = {
         name.removeprefix(_OPTION): value
@@ -49,10 +49,10 @@ def with_options(
     columns: str | spark.StructType, options: Mapping[str, str]
 ) -> str | spark.StructType:
     """
-    Return the columns of a new table with its options in them.
+    Return the columns of a new table, with its options in the comment of one.
 
     Raises:
-        OptionsError: Each column has a comment already.
+        OptionsError: All columns already have a comment.
 
     """
     comment = _PREFIX + json.dumps(dict(options), sort_keys=True)
@@ -65,15 +65,15 @@ def with_options(
     free = next((at for at, item in enumerate(items) if not _HAS_COMMENT.search(item)), None)
     if free is None:
         raise OptionsError(
-            "quire table: leave a column without a comment, the table's options are kept in one:"
-            f" columns={columns}"
+            "quire table: all columns have a comment, but the table's options need one: remove the"
+            f" comment of a column: columns={columns}"
         )
     items[free] += " comment '" + comment.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return ", ".join(items)
 
 
 def with_those_of_table(options: Mapping[str, str], schema: spark.StructType) -> dict[str, str]:
-    """Return the options of a read, with those of the table if it is one that has them."""
+    """Return the options of a read, with those stored in the columns of a table."""
     if any(name.lower() == "path" for name in options):
         return dict(options)
     given = {name.lower() for name in options}

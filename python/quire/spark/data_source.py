@@ -1,4 +1,4 @@
-"""The data source named ``quire``: where Spark's calls arrive."""
+"""The data source named ``quire``, which Spark calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quire.spark.write.sink_options import WriteOptions
 
 class QuireDataSource(DataSource):
     """
-    Reads the queue in a directory; see ``docs/spark.md`` for the options.
+    Reads and writes queues; see ``docs/spark.md`` and ``docs/sinks.md`` for the options.
 
     >>> quire.spark.register(spark)  # doctest: +SKIP
     >>> spark.read.format("quire").load("/data/trades")  # doctest: +SKIP
@@ -32,7 +32,7 @@ class QuireDataSource(DataSource):
     """
 
     parallelism: ClassVar[int | None] = None
-    """How many tasks the session runs at once; None: that is not known."""
+    """How many tasks the session runs at once; None: unknown."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +40,7 @@ class QuireDataSource(DataSource):
         return "quire"
 
     def schema(self) -> str | StructType:
-        """Return the columns when the user gave no schema."""
+        """Return the columns if the user gave no schema."""
         new = options_of_new(self.options)
         if new is None:
             return default_columns(ReadOptions.of(self.options))

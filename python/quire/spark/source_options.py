@@ -24,7 +24,7 @@ RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
 BATCH_ROWS_MAX: Final = 1_048_576
 SAMPLE_ROWS: Final = 1_000
-# As that of Spark's connector for Kafka.
+# The default of Spark's connector for Kafka.
 MAX_DELAY_US: Final = 15 * 60 * 1_000_000
 
 _NAMES: Final = (
@@ -59,9 +59,9 @@ _NAMES: Final = (
 )
 
 OF_A_TABLE: Final = (
-    "if this is a table, Spark passes neither its options nor its location where it was created"
-    " with columns: create table NAME using quire options (path '/data/queue', schema 'symbol"
-    " string'), without columns, or a temp view with these options"
+    "if this is a table that was created with columns, Spark passes neither its options nor its"
+    " location: create it without columns, create table NAME using quire options"
+    " (path '/data/queue', schema 'symbol string'), or create a temp view with these options"
 )
 
 # Options that require another one.
@@ -87,7 +87,7 @@ _END: Final = Bound(LATEST)
 
 class Given:
     """
-    Options as Spark hands them over: case does not matter.
+    Options as Spark passes them; names are case-insensitive.
 
     Args:
         options: The options by name.
@@ -96,7 +96,7 @@ class Given:
     """
 
     def __init__(self, options: Mapping[str, str], report: Callable[[str], None]) -> None:
-        """Look at them without case."""
+        """Convert the names to lower case."""
         self._values = {name.lower(): value for name, value in options.items()}
         self.report = report
 
@@ -110,7 +110,7 @@ class Given:
         if text is None:
             return default
         if (word := text.strip().lower()) not in choices:
-            self.report(f"{name} is not one of {', '.join(choices)}: {name}={text}")
+            self.report(f"{name} must be one of {', '.join(choices)}: {name}={text}")
             return default
         return choices[word]
 
@@ -126,11 +126,11 @@ class Given:
         value = int(text) if text.strip().isdecimal() else 0
         if value < 1 or (maximum is not None and value > maximum):
             bound = "" if maximum is None else f" of at most {maximum}"
-            self.report(f"{name} is not a positive whole number{bound}: {name}={text}")
+            self.report(f"{name} must be a positive whole number{bound}: {name}={text}")
         return value
 
     def optional_count(self, name: str) -> int | None:
-        """Return a positive whole number; None: not given."""
+        """Return a positive whole number; None if the option is not given."""
         return None if self.text(name) is None else self.count(name, 1)
 
     def duration_us(self, name: str, default: int) -> int:
@@ -153,10 +153,12 @@ class Given:
         return text
 
     def refuse_server(self, path: str) -> None:
-        """Report options that are only for the address of a server."""
+        """Report options that require the address of a server."""
         for name in ("token", "tls"):
             if self.text(name) is not None:
-                self.report(f"{name} is for addresses such as quire://HOST:PORT/QUEUE: path={path}")
+                self.report(
+                    f"{name} requires an address such as quire://HOST:PORT/QUEUE: path={path}"
+                )
 
     def directory(self) -> str:
         """Return the path, absolute."""
@@ -167,8 +169,8 @@ class Given:
         self.refuse_server(path)
         if (paths := self.text("paths")) is not None:
             self.report(
-                f"load takes one directory: load one above them, with topics= to choose, or unite"
-                f" frames of each: paths={paths:.200}"
+                "load takes one directory: load a directory above them, and select some by topics;"
+                f" or unite a frame of each: paths={paths:.200}"
             )
         elif not path:
             self.report(f"path is missing: use .load(path); {OF_A_TABLE}")
@@ -178,7 +180,7 @@ class Given:
 
     def _address(self, path: str) -> str:
         if self.text("wireType") is not None:
-            self.report("wireType is for queues of this machine: a server knows those of its own")
+            self.report("wireType is only for queues of this machine: omit it for a server")
         try:
             return str(RemotePlace.of(path))
         except OptionsError as error:
@@ -186,7 +188,7 @@ class Given:
             return path
 
     def server(self) -> dict[str, Any]:
-        """Return the token, and what is trusted: the text of an authority's file is taken along."""
+        """Return the token and ``tls``; a PEM file is read here, and its content passed on."""
         found: dict[str, Any] = {}
         if (token := self.text("token")) is not None:
             found["token"] = token
@@ -198,18 +200,18 @@ class Given:
         try:
             return found | {"tls": Path(local_path(tls)).read_bytes()}
         except OSError as error:
-            self.report(f"tls is neither true nor a file that can be read: {error.strerror} {tls}")
+            self.report(f"tls must be true, or a readable PEM file: tls={tls} ({error.strerror})")
             return found
 
     def key(self) -> KeySource:
-        """Return where each process has the key of encrypted queues."""
+        """Return where each process finds the key of encrypted queues."""
         file, variable = self.text("keyFile"), self.text("keyVariable")
         if file is not None and variable is not None:
             self.report("give keyFile or keyVariable, not both")
         return KeySource(None if file is None else local_path(file), variable)
 
     def names(self, name: str) -> tuple[str, ...] | None:
-        """Return names separated by commas, or a JSON array of them; None: not given."""
+        """Return names given with commas or as a JSON array; None if the option is not given."""
         text = self.text(name)
         if text is None:
             return None
@@ -217,14 +219,14 @@ class Given:
             found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
             names = tuple(dict.fromkeys(filter(None, (str(each).strip() for each in found))))
         except ValueError:
-            self.report(f"{name} is no JSON array: {name}={text!r:.80}")
+            self.report(f"{name} is not a JSON array: {name}={text!r:.80}")
             return ()
         if not names:
-            self.report(f"{name} names none: {name}={text}")
+            self.report(f"{name} is empty: {name}={text}")
         return names
 
     def bound(self, side: str, offset: str) -> Bound:
-        """Return where the read starts, or ends: ``starting…`` or ``ending…``."""
+        """Return one end of the read, given by options ``starting…`` or ``ending…``."""
         offsets, time = f"{side}Offsets", f"{side}Timestamp"
         given, moment = self.text(offsets), self.text(time)
         if given is not None and moment is not None:
@@ -248,32 +250,32 @@ class ReadOptions:
     The options of a read.
 
     Attributes:
-        path: The directory of a queue, or of queues, absolute; or the address of a server, or of
-            a queue there.
-        topics: The only topics that are read; None: every one.
-        starting: Where it begins, that message included.
-        ending: Where it ends, that message excluded.
+        path: The absolute path of a queue, or of a directory of queues; or the address of a server
+            or of a queue there.
+        topics: The names of the topics to read; None: all.
+        starting: The first message of the read.
+        ending: The first message after the read.
         time_field: The event time field; None: take the time from the history.
-        columns: The columns as the user wrote them, or None for the default ones.
-        schema: What the messages look like: text of a schema, a class, or columns; or None.
-        method: The one method whose calls are rows, or None.
-        infer_schema: Find out what the messages look like.
+        columns: The columns as the user wrote them; None: the default ones.
+        schema: The structure of the messages: text of a schema, a class, or columns; or None.
+        method: The method whose calls are rows; None: all methods.
+        infer_schema: Whether to infer the structure of the messages.
         sample_rows: How many messages of each topic to infer from.
-        records_per_partition: How many messages one task reads, about.
-        min_partitions: How many tasks there are at least, if there are as many messages.
-        max_per_trigger: How many messages of a stream one batch has at most; None: no limit.
-        min_per_trigger: How many messages of a stream one batch waits for; None: for none.
-        max_delay_us: For how many microseconds since the last batch it waits.
-        parallelism: How many tasks run at once; None: that is not known.
-        topics_pattern: What the whole name of a topic that is read matches; None: any does.
-        batch_rows: How many rows one Arrow batch holds, at most.
+        records_per_partition: The largest number of messages that one task reads.
+        min_partitions: The smallest number of tasks, if there are enough messages.
+        max_per_trigger: The largest number of messages in a batch of a stream; None: no limit.
+        min_per_trigger: How many messages a batch of a stream waits for; None: do not wait.
+        max_delay_us: How long after the last batch it waits at most, in microseconds.
+        parallelism: How many tasks run at once; None: unknown.
+        topics_pattern: A pattern that matches the whole names of topics to read; None: all.
+        batch_rows: The largest number of rows in an Arrow batch.
         fail_on_data_loss: Whether messages that are gone are an error.
         wire_type: The wire type; None: the one in the files.
-        queue_format: The only format of queues that is read; None: each queue's own.
-        key: Where the key of encrypted queues is.
-        keep_errors: Whether messages that do not decode are rows with ``_error``.
+        queue_format: The only format that queues may have; None: any.
+        key: Where to find the key of encrypted queues.
+        keep_errors: Whether malformed messages are rows with ``_error``.
         given: The names of the options that were given, in lower case.
-        server: The token, and what is trusted, where the path is an address. Never shown.
+        server: The token and ``tls``, if the path is an address. Never shown.
 
     """
 
@@ -312,7 +314,7 @@ class ReadOptions:
     @staticmethod
     def of(options: Mapping[str, str], parallelism: int | None = None) -> ReadOptions:
         """
-        Read Spark's options; case does not matter. *parallelism* is how many tasks run at once.
+        Parse Spark's options; *parallelism* is the number of tasks that run at once.
 
         Raises:
             OptionsError: Options are unknown, missing or out of range; the error lists every
@@ -323,14 +325,14 @@ class ReadOptions:
         given = Given(options, problems.append)
         starting, ending = given.bound("starting", EARLIEST), given.bound("ending", LATEST)
         if EARLIEST in {ending.offset, *ending.by_topic.values()}:
-            problems.append("endingOffsets cannot be earliest: nothing would be read")
+            problems.append("endingOffsets must not be earliest: nothing would be read")
         if given.text("schema") is not None and given.flag("inferSchema", default=False):
             problems.append("give a schema or inferSchema, not both")
         if given.text("method") is not None and given.text("schema") is None:
             problems.append("`method` requires the interface: option schema=module:Name")
         for name, other in _NEEDS.items():
             if given.text(name) is not None and given.text(other) is None:
-                problems.append(f"{name} does nothing without {other}")
+                problems.append(f"{name} has no effect without {other}")
         most = given.optional_count("maxOffsetsPerTrigger")
         fewest = given.optional_count("minOffsetsPerTrigger")
         if most is not None and fewest is not None and fewest > most:
@@ -374,7 +376,7 @@ class ReadOptions:
 
 def refuse(problems: list[str], of: str = "source") -> None:
     """
-    Raise an error that lists every problem, if there is one.
+    Raise an error that lists all problems, if there are any.
 
     Raises:
         OptionsError: *problems* is not empty.

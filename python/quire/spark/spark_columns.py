@@ -1,9 +1,9 @@
 """
 The columns of a read, as Spark and as the decoder see them.
 
-Some columns exist for every message, whatever is in it: :data:`METADATA`. The others are fields of
-the messages, or what a schema of Quire makes of them. The Arrow schema of what Spark gets must
-equal what it expects, types and nullability included.
+Some columns exist for every message, whatever it contains: :data:`METADATA`. All others are fields
+of the messages, or derived from them by a schema of Quire. The Arrow schema of the rows must equal
+the one that Spark expects, types and nullability included.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from quire.spark.topics import open_queue, selected_topics, topic_in_errors
 METADATA: Final[Mapping[str, spark.DataType]] = {
     name: from_arrow_type(kind) for name, kind in MESSAGE_COLUMNS.items()
 }
-"""Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63."""
+"""An index is a long, as Spark has no unsigned integers; the index of no message reaches 2**63."""
 
 _DEFAULT: Final = (names.TOPIC, names.INDEX, names.CYCLE, names.SEQUENCE, PAYLOAD)
 _WITH_FIELDS: Final = (names.TOPIC, names.INDEX)
@@ -46,7 +46,7 @@ _Field: TypeAlias = Any
 
 
 def is_message_column(field: spark.StructField) -> bool:
-    """Whether a column comes from the message itself, as a binary ``payload`` does."""
+    """Whether a column exists for every message; a binary ``payload`` does, too."""
     return field.name in METADATA or (
         field.name == PAYLOAD and isinstance(field.dataType, spark.BinaryType)
     )
@@ -54,7 +54,7 @@ def is_message_column(field: spark.StructField) -> bool:
 
 def default_columns(options: ReadOptions) -> str | spark.StructType:
     """
-    Return the columns of a read whose user gave no schema, in Spark's notation or as a schema.
+    Return the columns of a read without a Spark schema, in Spark's notation or as a schema.
 
     Raises:
         OptionsError: The options determine no columns.
@@ -88,7 +88,7 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
 
 def base_schema(options: ReadOptions) -> Schema | None:
     """
-    Return the schema that the options give; None if they give columns alone, or nothing.
+    Return the schema that the options give; None if they give only columns, or nothing.
 
     Raises:
         OptionsError: The class does not exist or is not a message class, or no schema can be
@@ -135,8 +135,8 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     Check that the source can fill a schema, and return it.
 
     Raises:
-        OptionsError: The schema has no columns, columns of a wrong or unsupported type, or others
-            than the options name; the error lists every problem.
+        OptionsError: The schema has no columns, columns of a wrong or unsupported type, or other
+            columns than the options name; the error lists every problem.
 
     """
     problems = [problem for field in schema for problem in _problems(field)]
@@ -157,22 +157,22 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
 
 
 def _doubles(names: list[str], *, inferred: bool) -> Iterator[str]:
-    """Yield what is wrong with names; inferred ones may differ by case alone."""
+    """Yield problems with names; inferred names may differ only by case."""
     by_case: dict[str, list[str]] = {}
     for name in [*dict.fromkeys(names)]:
         by_case.setdefault(name.lower(), []).append(name)
         if (count := names.count(name)) > 1:
-            yield f"a column is there {count} times: column={name}"
+            yield f"a column occurs {count} times: column={name}"
     for lower, found in by_case.items():
         if lower in METADATA and found != [lower]:
             wrong = next(name for name in found if name != lower)
-            yield f"no field can have the name of a message column: column={wrong}, write {lower}"
+            yield f"a field cannot have the name of a message column: column={wrong}, write {lower}"
         elif len(found) > 1 and not inferred:
-            yield f"columns differ by case alone: {', '.join(found)}"
+            yield f"columns differ only by case: {', '.join(found)}"
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of the rows."""
+    """Return the Arrow schema that Spark expects the rows to have."""
     return to_arrow_schema(schema)
 
 
@@ -214,7 +214,7 @@ def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
 
 
 def _spark_content(content: Content) -> Content:
-    """Convert every column to a type that Spark has; the index is a column of the source."""
+    """Convert every column to a type that Spark supports; the source adds the index itself."""
     return replace(content.convert(spark_columns), history=False, index_name=names.INDEX)
 
 
@@ -238,7 +238,7 @@ def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -
 
 
 def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
-    """Take the shape from the messages; their types may have changed since Spark planned."""
+    """Take the shape from the messages, whose types may have changed since Spark planned."""
     inferred = content.columns
     seen: dict[str, _Field] = {name: inferred.field(name) for name in inferred.names}
     columns: list[_Field] = [
@@ -254,7 +254,7 @@ def _plain(kind: _Type) -> _Type:
 
 
 def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
-    """Push the projection down to the decoder, where that does not change the rows."""
+    """Push the projection down to the decoder, unless that would change the rows."""
     if not isinstance(content, RowContent) or content.is_value:
         return content
     fields: list[_Field] = [content.fields.field(name) for name in wanted]
@@ -289,7 +289,7 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
 
 
 def _other_types(offered: Mapping[str, spark.StructField]) -> Iterator[str]:
-    """Yield what is wrong with fields that have the name of a message column."""
+    """Yield problems with fields that have the name of a message column."""
     for name in offered.keys() & METADATA.keys():
         yield from _problems(offered[name])
 
@@ -299,7 +299,7 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
         content = infer(_one_by_one(options), sample, as_text=True, skip_errors=options.keep_errors)
     except quire.errors.WireError as error:
         raise ValueError(
-            f"{error} (onError=column leaves out messages that are no mappings, or give a schema)"
+            f"{error} (give a schema, or leave out messages that are not mappings: onError=column)"
         ) from None
     clashes = [
         name
@@ -309,7 +309,7 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
     if clashes:
         raise ValueError(
             f"a field has the name of a message column: field={clashes[0]}"
-            " (name the other fields by a schema: the message column takes the name)"
+            " (list the other fields in a schema; this name is that of the message column)"
         )
     return Schema.of_content(content)
 
@@ -335,11 +335,11 @@ def _problems(field: spark.StructField) -> Iterator[str]:
     kind = field.dataType.simpleString()
     wanted = METADATA.get(field.name)
     if isinstance(field.dataType, (spark.CharType, spark.VarcharType)):
-        yield f"Spark takes no {kind} from a Python source: column={field.name}, write string"
+        yield f"Spark accepts no {kind} from a Python source: column={field.name}, write string"
     elif has_variant(field.dataType):
         yield (
-            f"no column is a variant: column={field.name}, name the type of the field, or read"
-            " `payload string` of JSON and take it apart by parse_json"
+            f"a column cannot be a variant: column={field.name}, declare the type of the field, or"
+            " read JSON as `payload string` and parse it with parse_json"
         )
     elif wanted is not None and field.dataType != wanted:
         yield f"column {field.name} is {wanted.simpleString()}, not {kind}"
@@ -351,7 +351,7 @@ def _problems(field: spark.StructField) -> Iterator[str]:
 
 
 def any_texts(schema: spark.StructType) -> spark.StructType:
-    """Return a schema with columns of limited texts as those of any texts."""
+    """Return a schema with string columns instead of varchar and char columns."""
     limited = (spark.CharType, spark.VarcharType)
     return spark.StructType(
         [
@@ -376,19 +376,19 @@ def _is_bare(item: str) -> bool:
 
 
 def _limited_as_text(columns: str) -> str:
-    """Return columns of Spark's notation with those of limited texts as any texts."""
+    """Replace varchar and char by string in columns in Spark's notation."""
     return _LIMITED.sub(r"\1string", columns)
 
 
 def _name_of(item: str, plain: str | None = None) -> str:
-    """Return the name in a column of Spark's notation; *plain* if it is not in backticks."""
+    """Return the name of a column in Spark's notation; *plain*, if given, unless in backticks."""
     if item.startswith("`"):
         return item[1:].replace("``", "\0").partition("`")[0].replace("\0", "`")
     return re.split(r"[\s:]", item, maxsplit=1)[0] if plain is None else plain
 
 
 def split_columns(columns: str) -> Iterator[str]:
-    """Yield the columns of Spark's notation: parts between commas outside brackets."""
+    """Yield the columns of a list in Spark's notation: the parts between top-level commas."""
     depth, start, is_quoted = 0, 0, False
     for place, letter in enumerate(columns + ","):
         is_quoted ^= letter == "`"

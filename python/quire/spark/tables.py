@@ -1,9 +1,9 @@
 """
-Archives and live queues as one table: what is archived is read by Spark's own Parquet reader.
+Archives and live queues as one table: Spark's own Parquet reader reads the archive.
 
-The list of an archive is read once, when the table is made, and the rest of the queue is counted
-then. Each cycle in the list is read from its file, the others from the queue, so that each message
-is there once whatever an archive run, or the deletion of archived cycles, does meanwhile: a cycle
+When a table is created, the manifest of the archive is read once, and the remaining messages of the
+queue are counted. Cycles in the manifest are read from their files, all others from the queue. So
+each message appears once, even if a run of the archive adds or deletes cycles meanwhile; a cycle
 that is gone when the query runs is an error.
 """
 
@@ -55,7 +55,7 @@ _NOT_OF_TABLES: Final = (
     "onError", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "topics",
     "topicsPattern",
 )  # fmt: skip
-# Up to this the rest of a queue is decoded by the driver: workers would cost more than they save.
+# Up to this many messages of a queue are decoded by the driver: workers would cost more.
 SMALL_MESSAGES: Final = 65_536
 _SMALL_BYTES: Final = 16 << 20
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
@@ -67,7 +67,7 @@ _log = logging.getLogger("quire.spark")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a table was asked for."""
+    """The arguments of :func:`table`."""
 
     schema: Schema | None
     method: str | None
@@ -76,19 +76,19 @@ class _Asked:
     time_field: str | None
     time_unit: str | None
     source: Mapping[str, str]
-    """Options that the source gets as they are."""
+    """Options that are passed to the source unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A topic: the files that hold some of its cycles, and the others of its queue."""
+    """A topic: the files of its archived cycles, and the other cycles in its queue."""
 
     topic: str
     root: str
     decoding: Decoding
     files: list[str]
     older: list[str]
-    """Files of earlier versions, whose float columns have a minimum and maximum without NaN."""
+    """Files of earlier versions, with a minimum and maximum of float columns that ignore NaN."""
     live: TopicRange | None
 
 
@@ -103,24 +103,25 @@ def table(  # noqa: PLR0913 - by keywords
     **options: Any,  # noqa: ANN401 - as Spark takes them
 ) -> DataFrame:
     """
-    Return archived cycles and the current rest of their queues as one table.
+    Return archived cycles and the remaining messages of their queues as one table.
 
-    Its columns are those of the archive, of the same names and types in both parts. The archive is
-    read by Spark's own Parquet reader, with filters down to row groups and none of the workers'
-    Python. The rest is planned now: a small one is decoded here, a larger one by
+    Both parts have the columns of the archive, with the same names and types. Spark's own Parquet
+    reader reads the archive, with filters pushed down to row groups and no Python in the workers.
+    The remaining messages are planned now: a few are decoded here, more by
     :func:`quire.spark.scan`. The table is a snapshot.
 
     Args:
         spark: The session.
-        path: The archive, which knows its queues; or the queue, or the directory of queues.
-        archive: The archive, if *path* is a queue.
-        schema: Typed columns of both; without it those that the archive has. A schema, the name of
-            a class as ``module:Name``, or a file that holds :meth:`quire.Schema.to_text`.
-        method: Of an interface: only the calls of this one, its arguments as columns.
+        path: The archive, which records where its queues are; or the queue, or the directory of
+            queues.
+        archive: The archive, if *path* is a queue or a directory of queues.
+        schema: Typed columns of both parts; None: those of the archive. A schema, the name of a
+            class as ``module:Name``, or a file that holds :meth:`quire.Schema.to_text`.
+        method: One method of an interface: only its calls are rows, with its arguments as columns.
         columns: Only these columns.
-        options: Of the source: ``failOnDataLoss``, ``recordsPerPartition``, ``minPartitions``,
-            ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``, ``keyFile``,
-            ``keyVariable``.
+        options: Options of the source: ``failOnDataLoss``, ``recordsPerPartition``,
+            ``minPartitions``, ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``,
+            ``keyFile``, ``keyVariable``.
 
     Raises:
         ArchiveError: There is no archive, cycles are missing in both archive and queue, or some
@@ -145,7 +146,7 @@ def table(  # noqa: PLR0913 - by keywords
     queues = None if archive is None else first
     parts = _parts(kept, queues, asked)
     if not parts:
-        raise ArchiveError(f"nothing is archived here, nor recorded: path={kept.path}")
+        raise ArchiveError(f"the archive has no topics: path={kept.path}")
     _check_alike(parts)
     united = reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True),
@@ -163,11 +164,12 @@ def _asked(
     given = {name.lower(): str(value) for name, value in options.items()}
     if refused := [name for name in _NOT_OF_TABLES if name.lower() in given]:
         raise OptionsError(
-            f"quire table: {refused[0]} does not go with a table: filter it by _index instead"
+            f"quire table: a table does not support the option {refused[0]}: filter the frame"
+            " instead"
         )
     loss = given.pop("failondataloss", "true").lower()
     if loss not in {"true", "false"}:
-        raise OptionsError(f"quire table: failOnDataLoss is not one of true, false: {loss}")
+        raise OptionsError(f"quire table: failOnDataLoss must be true or false: {loss}")
     if isinstance(schema, str):
         try:
             schema = load_schema(schema)
@@ -201,7 +203,7 @@ def _parts(kept: Archive, path: str | None, asked: _Asked) -> list[_Part]:
 
 
 def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
-    """Return where the messages of a topic are; look again where that changed meanwhile."""
+    """Return where the messages of a topic are; look again if that changed meanwhile."""
     left = _TRIES
     while True:
         topic = kept.topic(name)
@@ -213,7 +215,7 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
     if problems:
         problem = f"the table would lack messages: topic={name} {'; '.join(problems)}"
         if asked.fail_on_data_loss:
-            raise ArchiveError(f"{problem} (failOnDataLoss=false reads what is left)")
+            raise ArchiveError(f"{problem} (failOnDataLoss=false reads the remaining messages)")
         _log.warning("%s", problem)
     decoding = _decoding(topic, asked)
     _check_columns(topic, decoding, asked)
@@ -224,7 +226,7 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
 
 
 def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, list[str]]:
-    """Return what of a topic its queue has alone, and what is in no place."""
+    """Return the messages of a topic that only its queue has, and problems with missing ones."""
     try:
         path = topics_of(root)[topic.name]
         queue = open_without_key(path, read_only=True, create=False)
@@ -277,7 +279,7 @@ def _decoding(topic: Topic, asked: _Asked) -> Decoding:
 
 def _check_columns(topic: Topic, decoding: Decoding, asked: _Asked) -> None:
     """
-    Do nothing if every file has the columns that are asked for.
+    Check that every file has the requested columns.
 
     Raises:
         ArchiveError: A file lacks a requested column, or has the column with another type.
@@ -299,7 +301,7 @@ def _check_columns(topic: Topic, decoding: Decoding, asked: _Asked) -> None:
             raise ArchiveError(
                 f"cycles are archived without this column: column={wrong[0]} topic={topic.name}"
                 f" type={wanted[wrong[0]]} archived={found.get(wrong[0])} cycles={len(cycles)}"
-                f" first={cycles[0]} last={cycles[-1]} (ask for the others with columns=)"
+                f" first={cycles[0]} last={cycles[-1]} (select other columns with columns=)"
             )
 
 
@@ -313,8 +315,8 @@ def _check_alike(parts: list[_Part]) -> None:
         for name, kind in _types(Columns(part.topic, part.decoding)).items():
             if types.setdefault(name, kind) != kind:
                 raise ArchiveError(
-                    f"topics have a column of different types, give one schema: column={name}"
-                    f" topic={part.topic} type={kind} other={types[name]}"
+                    f"topics have different types of a column: column={name} topic={part.topic}"
+                    f" type={kind} other={types[name]} (give one schema= for all)"
                 )
 
 
@@ -334,7 +336,7 @@ def _frames(spark: SparkSession, part: _Part, asked: _Asked) -> Iterator[DataFra
 
 
 def _with_nan(older: DataFrame) -> DataFrame:
-    """Return the same values, as expressions whose filters Spark does not push down to files."""
+    """Return the same values as expressions, so that Spark does not push down filters on them."""
     kinds = {"double", "float"}
     nan = f.lit(float("nan"))
     return older.withColumns(
@@ -347,7 +349,7 @@ def _with_nan(older: DataFrame) -> DataFrame:
 
 
 def _quoted(name: str) -> Column:
-    """Return the column of a name, which may have dots."""
+    """Return the column with a name, which may contain dots."""
     return f.col("`" + name.replace("`", "``") + "`")
 
 
@@ -385,7 +387,7 @@ def _live_frame(
 def _decoded(
     spark: SparkSession, live: TopicRange, plan: RowPlan, schema: spark_types.StructType
 ) -> DataFrame | None:
-    """Return the messages, decoded here; None where they are too many for that."""
+    """Return the messages, decoded here; None if there are too many."""
     if live.count > SMALL_MESSAGES:
         return None
     batches, size = list[pa.RecordBatch](), 0
@@ -398,13 +400,13 @@ def _decoded(
 
 
 def _spark_schema(part: _Part, decoding: Decoding) -> spark_types.StructType:
-    """Return the columns as Spark has them: a column of Parquet may be null."""
+    """Return the columns for Spark, all nullable, as those of Parquet files are."""
     found = from_arrow_schema(Columns(part.topic, decoding).schema)
     return spark_types.StructType([spark_types.StructField(it.name, it.dataType) for it in found])
 
 
 def _flattened(frame: DataFrame, method: str) -> DataFrame:
-    """Put a method's arguments in the place of the methods' structs."""
+    """Replace the structs of all methods by the arguments of one."""
     struct = frame.schema[method].dataType
     assert isinstance(struct, spark_types.StructType)  # noqa: S101 - each method is one
     inside = [f.col(method)[name].alias(name) for name in struct.names]
@@ -416,7 +418,7 @@ def _flattened(frame: DataFrame, method: str) -> DataFrame:
 
 
 def _chosen(united: DataFrame, asked: _Asked, parts: list[_Part]) -> DataFrame:
-    """Keep the calls and the columns that are asked for."""
+    """Select the requested calls and columns."""
     if asked.method is not None:
         united = _calls(united, asked.method, parts)
     if asked.columns is None:
@@ -442,5 +444,5 @@ def _calls(united: DataFrame, method: str, parts: list[_Part]) -> DataFrame:
 
 
 def _escaped(file: Path) -> str:
-    """Return a path as Spark takes it: signs of patterns stand for themselves."""
+    """Return a path as Spark's readers expect it, with characters of patterns escaped."""
     return "file://" + _GLOB.sub(r"\\\1", str(file))

@@ -32,12 +32,12 @@ class Choice(Protocol):
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The only ones, by name; None: any."""
+        """The names of the topics to read; None: all."""
         ...
 
     @property
     def topics_pattern(self) -> str | None:
-        """A regular expression of the whole name; None: any."""
+        """A regular expression that matches the whole names of topics to read; None: all."""
         ...
 
     def chooses(self, topic: str) -> bool:
@@ -55,22 +55,22 @@ class Opening(Choice, Protocol):
 
     @property
     def queue_format(self) -> Format | None:
-        """The only format that is read; None: any."""
+        """The only format that queues may have; None: any."""
         ...
 
     @property
     def key(self) -> KeySource:
-        """Where the key of encrypted queues is."""
+        """Where to find the key of encrypted queues."""
         ...
 
     @property
     def server(self) -> Mapping[str, Any]:
-        """The token, and what is trusted, where the path is the address of a server."""
+        """The token and ``tls``, if the path is the address of a server."""
         ...
 
 
 def selected_topics(path: str, choice: Opening, report: Callable[[str], None]) -> dict[str, str]:
-    """Return the path of each topic that is read; report those that are missing."""
+    """Return the path of each topic to read; report requested topics that do not exist."""
     known = _known(path, choice)
     found = {topic: path for topic, path in known.items() if choice.chooses(topic)}
     for topic in choice.topics or ():
@@ -93,11 +93,11 @@ def _known(path: str, options: Opening) -> dict[str, str]:
 
 class ServedTopics:
     """
-    The queues at an address, asked for again and again by one connection.
+    The queues at an address, listed repeatedly over one connection.
 
     Args:
-        address: Of a server, of a queue, or what the names of queues begin with.
-        options: Those of the read.
+        address: The address of a server or a queue, or a prefix of addresses of queues.
+        options: The options of the read.
 
     """
 
@@ -107,7 +107,7 @@ class ServedTopics:
         self._connection = self._place.connected()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it without its connection."""
+        """Pickle the object without its connection."""
         return ServedTopics, (str(self._place), self._options)
 
     def found(self) -> dict[str, str]:
@@ -115,7 +115,7 @@ class ServedTopics:
         Return the address of each queue by its topic, as :func:`topics_of` does.
 
         Raises:
-            NotAQueueError: There is no queue there that the token may read.
+            NotAQueueError: The address has no queue that the token may read.
 
         """
         own = self._place.address.topic.rpartition("/")[2]
@@ -123,7 +123,7 @@ class ServedTopics:
         return {name or own: str(it) for name, it in queues.items()}
 
     def close(self) -> None:
-        """Close the connection; it is made again if it is needed."""
+        """Close the connection; it is opened again when needed."""
         self._connection.drop()
 
 
@@ -142,12 +142,12 @@ def topic_in_errors(topic: str) -> Generator[None]:
 
 def open_queue(path: str, options: Opening) -> quire.Queue:
     """
-    Open a queue read-only, on network file systems or at a server too.
+    Open a queue read-only, also on network file systems and at a server.
 
     Raises:
-        NotAQueueError: There is no queue at *path*, or one of another format than is read.
-        UnsupportedError: The queue is of another kind than is read.
-        EncryptionError: The queue is encrypted, and there is no key here, or a wrong one.
+        NotAQueueError: There is no queue at *path*, or its format is not *queue_format*.
+        UnsupportedError: This kind of queue cannot be read.
+        EncryptionError: The queue is encrypted, and the key is missing or wrong.
 
     """
     if is_remote(path):
@@ -165,8 +165,8 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
         if options.key.is_known:
             raise
         raise EncryptionError(
-            f"the queue is encrypted: path={path} (each process of Spark takes the key by the"
-            " option keyFile or keyVariable; KeyRing.as_default() is for this process alone)"
+            f"the queue is encrypted: path={path} (give the option keyFile or keyVariable, so that"
+            " each process of Spark finds the key; KeyRing.as_default() applies only to this one)"
         ) from None
 
 
@@ -176,14 +176,14 @@ def _open_served(address: str, options: Opening) -> quire.Queue:
     if options.queue_format not in {None, found}:
         queue.close()
         raise NotAQueueError(
-            f"a queue of another format: path={address} found={found}"
+            f"the queue has another format: path={address} found={found}"
             f" expected={options.queue_format}"
         )
     return queue
 
 
 def tailer_for(queue: quire.Queue, past: int) -> quire.Tailer:
-    """Return a tailer for the messages before an index; at a server, by Flight if it has that."""
+    """Return a tailer for the messages before an index; at a server, by Flight if available."""
     if isinstance(queue, FarQueue):
         found: quire.Tailer = queue._range_tailer(past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return found

@@ -1,20 +1,20 @@
 """
-Appending what tasks staged, each batch once.
+Appending staged messages, each batch once.
 
 The driver commits, under one lock per queue (the file `lock` in `.quire-sink`):
 
 1. complete batches that an earlier writer left unfinished;
-2. if the batch is recorded as done, drop what was staged: it is a repeat;
+2. if the batch is recorded as done, this is a repetition: drop the staged messages;
 3. write `manifest.json`: the parts in order, and the queue's last index;
-4. append the parts in chunks. Before each chunk, under the same hold of the queue's write lock,
-   write a metadata document, the mark: the manifest's token, the part, the row, and the number of
-   messages that follow;
+4. append the parts in chunks. Before each chunk, without releasing the queue's write lock in
+   between, write a metadata document, the mark: the manifest's token, the part, the row, and the
+   number of messages that follow;
 5. sync the queue, and record the batch as done in `done.json`;
 6. remove the manifest, then the parts.
 
-After a crash before step 3 the queue is unchanged, and its writer repeats the batch. From step 3
+After a crash before step 3, the queue is unchanged, and the writer repeats the batch. From step 3
 on, the next writer completes the batch: the last mark after the manifest's index names the last
-chunk, and the messages after it that equal the staged ones are already in the queue.
+chunk, and the messages after the mark that equal the staged ones are already in the queue.
 
 Files in `.quire-sink` are not trusted: see `sink_manifest` and `quire._common.durable`.
 """
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
 CHUNK_ROWS: Final = 8192
 CHUNK_BYTES: Final = 4 << 20
 BLOCK_BYTES: Final = 64 << 20
-"""What files grow by where nothing else was asked for."""
+"""By how much the queue's files grow, unless another amount is requested."""
 
 _MARK: Final = "quireSink"
 _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
 _WAIT: Final = WaitOptions(eof_grace_s=0.0)
-"""Of all that commits: with another one a batch that is half there would not be found."""
+"""For every commit: with another grace time, an unfinished batch might not be found."""
 _NO_KEY: Final = KeySource()
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
 
@@ -84,12 +84,12 @@ class Target:
     A queue that batches are appended to.
 
     Attributes:
-        path: Its directory.
-        options: What it is opened, or made, with.
+        path: The directory of the queue.
+        options: The options to open or create the queue with.
         sync: Make each batch durable before it is recorded as done.
         location: Where tasks stage, as given by the user; None: in the queue's directory.
         lock_timeout_s: How long to wait while another process commits to the queue.
-        key: The keys of an encrypted queue, or where each process has them.
+        key: The keys of an encrypted queue, or where each process finds them.
 
     """
 
@@ -102,7 +102,7 @@ class Target:
 
     @classmethod
     def existing(cls, path: str, **more: Any) -> Target:  # noqa: ANN401 - other attributes
-        """Return a queue that is there already, of the wire type of its files."""
+        """Return an existing queue, with the wire type of its files."""
         return cls(path, {"create": False, "wire_type": stored_wire_type(path)}, **more)
 
     @property
@@ -117,11 +117,11 @@ class Target:
 
     def ring(self) -> KeyRing | None:
         """
-        Return the keys that messages are encrypted by; None: they are not.
+        Return the keys of an encrypted queue; None if the queue is not encrypted.
 
         Raises:
-            EncryptionError: The queue is encrypted, and no key is given, or it is not found here.
-            OSError: The file of the key cannot be read.
+            EncryptionError: The queue is encrypted, and no key is given or the key is not found.
+            OSError: The key file cannot be read.
 
         """
         found = self.key.ring() if isinstance(self.key, KeySource) else self.key
@@ -134,14 +134,14 @@ class Target:
 
 
 class StagedRow(NamedTuple):
-    """A message among those that were staged."""
+    """The place of a staged message: the number of its part, and its row there."""
 
     part: int
     row: int
 
 
 class _Open(NamedTuple):
-    """A queue that this process alone commits to."""
+    """A queue whose sink lock this process holds."""
 
     target: Target
     queue: JournalQueue
@@ -158,17 +158,17 @@ def commit(
 
     Args:
         target: The queue.
-        writer: Who writes: batches are numbered by writer.
-        batch: Its number.
-        parts: What was staged.
-        kept: Record that it was done; False: it cannot be repeated.
+        writer: The name of the writer; each writer numbers its own batches.
+        batch: The number of the batch.
+        parts: The staged parts.
+        kept: Whether to keep the record that the batch is done; False: it is never repeated.
 
     Returns:
         Whether the batch was new; if not, its parts were dropped.
 
     Raises:
         CorruptError: The writer's record is damaged, or was not made with a key of the queue.
-        UnfinishedWriteError: An earlier write cannot be finished.
+        UnfinishedWriteError: An earlier write cannot be completed.
         UnsafePathError: The side files of the queue were not made by a sink.
         EncryptionError: The key does not open the queue, or a part.
         OSError: The system refused to append, for example because the disk is full; the next commit
@@ -201,12 +201,12 @@ def commit(
 
 
 def _is_new(found: _Open, writer: str, batch: int) -> bool:
-    """Return whether a batch is to be appended; one before the last is rarely a mere repeat."""
+    """Return whether a batch is to be appended; log if a later batch is already done."""
     done = last_done(found.root, writer, found.cipher)
     if batch < done:
         _log.warning(
-            "a batch is dropped, as a later one is recorded as done: path=%s writer=%s batch=%d"
-            " done=%d",
+            "a batch is dropped, because a later one is recorded as done: path=%s writer=%s"
+            " batch=%d done=%d",
             *(found.target.path, writer, batch, done),
         )
     return batch > done
@@ -214,7 +214,7 @@ def _is_new(found: _Open, writer: str, batch: int) -> bool:
 
 def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) -> None:
     """
-    Check that all parts of a batch are there, and open, before its appending begins.
+    Check that all parts of a batch exist and can be decrypted, before the first append.
 
     Raises:
         EncryptionError: No key opens a part; nothing was appended.
@@ -231,13 +231,13 @@ def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) 
                 check_key(folder, part, found.ring)
     if missing:
         raise UnfinishedWriteError(
-            "the staged part of a write was removed, nothing was appended:"
+            "a staged part of the write was removed, nothing was appended:"
             f" file={place.path / missing} path={target.path} writer={writer} batch={batch}"
         )
 
 
 def abort(target: Target, writer: str, batch: int) -> None:
-    """Remove what was staged for a batch, unless its appending has begun."""
+    """Remove the staged parts of a batch, unless appending has begun."""
     with contextlib.suppress(FileNotFoundError), _records(target).opened() as root:
         if is_begun(root, writer, batch):
             return
@@ -256,9 +256,9 @@ def finish(
     key: bytes | KeyRing | None = None,
 ) -> int:
     """
-    Complete interrupted writes to a queue whose tasks had finished.
+    Complete writes to a queue that were interrupted while the driver appended.
 
-    The next write does so too.
+    The next write would do so too.
 
     Args:
         path: The queue.
@@ -267,7 +267,7 @@ def finish(
             :meth:`KeyRing.as_default`.
 
     Returns:
-        How many there were.
+        The number of writes completed.
 
     Raises:
         EncryptionError: The queue is encrypted, and the key is missing or wrong.
@@ -301,7 +301,7 @@ def has(
     key: KeySource = _NO_KEY,
 ) -> bool:
     """
-    Whether a writer's batch is in a queue; what was cut short is finished first.
+    Return whether a writer's batch is in a queue, after completing unfinished writes.
 
     Raises:
         CorruptError: The writer's record is damaged, or was not made with a key of the queue.
@@ -321,14 +321,14 @@ def has(
 
 @contextlib.contextmanager
 def opened(target: Target) -> Generator[_Open]:
-    """Open the queue as its only sink."""
+    """Take the sink lock of a queue, and open the queue."""
     ring = target.ring()
-    cipher = _cipher(target, ring)  # a wrong key is refused before anything is made
+    cipher = _cipher(target, ring)  # refuses a wrong key before anything is created
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
         options = _options(target, root, cipher)
         if cipher is not None:
-            options["allow_plain"] = True  # what others appended plain is skipped
+            options["allow_plain"] = True  # plain messages of other writers are skipped
         with open_queue(
             target.path, format="chronicle", buffer_mode="none", key=ring, **options
         ) as queue:
@@ -336,7 +336,7 @@ def opened(target: Target) -> Generator[_Open]:
 
 
 def _cipher(target: Target, ring: KeyRing | None) -> Cipher | None:
-    """Return what encrypts by the queue's data keys, if it is there and encrypted."""
+    """Return a cipher with the queue's data keys; None if there is no encrypted queue."""
     return cipher_of(target.path, ring) if ring is not None and is_encrypted(target.path) else None
 
 
@@ -352,14 +352,14 @@ def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
             stack.enter_context(root.locked(_LOCK, target.lock_timeout_s))
         except LockHeldError as error:
             raise LockTimeoutError(
-                f"another write to the queue goes on: path={target.path} pid={error.holder}"
+                f"another write to the queue is in progress: path={target.path} pid={error.holder}"
                 f" waited_s={target.lock_timeout_s:.0f}"
             ) from None
         yield
 
 
 def _options(target: Target, root: SafeFolder, cipher: Cipher | None) -> dict[str, Any]:
-    """Return what to open the queue with, so that what is unfinished goes into it too."""
+    """Return the options to open the queue with, so that unfinished batches fit too."""
     asked = target.options.get("block_bytes") or BLOCK_BYTES
     for writer, batch in unfinished(root):
         asked = max(asked, _block_bytes(target, root, _manifest(root, writer, batch, cipher)))
@@ -367,7 +367,7 @@ def _options(target: Target, root: SafeFolder, cipher: Cipher | None) -> dict[st
 
 
 def _block_bytes(target: Target, root: SafeFolder, manifest: Manifest) -> int:
-    """Return what an unfinished batch had, but no more than what is staged for it could need."""
+    """Return the block size of an unfinished batch, limited to what its parts can need."""
     with contextlib.suppress(FileNotFoundError), _parts_of(target, root, manifest) as folder:
         sizes = [found.st_size for it in manifest.parts if (found := folder.stat(it.file))]
         needed = 1 << (4 * max(sizes, default=0)).bit_length()
@@ -380,7 +380,7 @@ def _manifest(root: SafeFolder, writer: str, batch: int, cipher: Cipher | None) 
     Read the manifest of a batch.
 
     Raises:
-        EncryptionError: The data key that it was made with cannot be opened.
+        EncryptionError: The data key of the manifest cannot be opened.
         UnfinishedWriteError: The batch's manifest is damaged.
 
     """
@@ -394,7 +394,7 @@ def _manifest(root: SafeFolder, writer: str, batch: int, cipher: Cipher | None) 
 @contextlib.contextmanager
 def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator[SafeFolder]:
     """
-    Open the folder of a batch's parts: that of its manifest, or the one the user names.
+    Open the folder of a batch's parts: that of its manifest, or the user's staging location.
 
     Raises:
         FileNotFoundError: The folder does not exist.
@@ -407,9 +407,9 @@ def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator
         return
     if target.location is None:
         raise UnfinishedWriteError(
-            "a write was staged in another folder, name it (the option stagingLocation, or"
-            f" quire.spark.finish(path, staging_location=...)): path={target.path}"
-            f" writer={manifest.writer} batch={manifest.batch}"
+            f"an unfinished write was staged in another folder: path={target.path}"
+            f" writer={manifest.writer} batch={manifest.batch} (name the folder: write with the"
+            " option stagingLocation, or call quire.spark.finish(path, staging_location=...))"
         )
     with target.staging.batch(manifest.writer, manifest.batch).opened() as folder:
         yield folder
@@ -423,7 +423,7 @@ def _finish_all(found: _Open) -> int:
             with _with_remedy(found, manifest):
                 start = _reached(found, manifest)
                 _log.warning(
-                    "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
+                    "completing an interrupted write: path=%s writer=%s batch=%d rows=%d"
                     " part=%d row=%d",
                     *(found.target.path, writer, batch, manifest.rows, *start),
                 )
@@ -455,15 +455,15 @@ def _append(found: _Open, manifest: Manifest, start: StagedRow) -> None:
 
 @contextlib.contextmanager
 def _with_remedy(found: _Open, manifest: Manifest) -> Generator[None]:
-    """Add to errors that a retry does not solve what the user can do."""
+    """Add a remedy to errors that a retry cannot solve."""
     try:
         yield
     except (*_PASSING, EncryptionError, UnfinishedWriteError):
         raise
     except FileNotFoundError as error:
-        why = f"the staged part of a write was removed: file={error.filename}"
+        why = f"a staged part of an unfinished write was removed: file={error.filename}"
     except (QuireError, ValueError) as error:
-        why = f"a write cannot be finished: {error}"
+        why = f"cannot complete an unfinished write: {error}"
     else:
         return
     folder = found.target.folder / manifest.writer / str(manifest.batch)
@@ -474,7 +474,7 @@ def _with_remedy(found: _Open, manifest: Manifest) -> Generator[None]:
 
 
 def _giving_up(folder: Path) -> str:
-    return f"(to give the rest of it up, remove {folder})"
+    return f"(to give up the rest of the write, remove {folder})"
 
 
 def _append_array(
@@ -484,7 +484,7 @@ def _append_array(
     messages: Any,  # noqa: ANN401 - a large_binary array
     first: int,
 ) -> None:
-    """Append the messages of an array from the *first* on, which is at *start*, in chunks."""
+    """Append the messages of an array, which begins at *start*, from row *first* on, in chunks."""
     _, offsets, data = messages.buffers()
     ends = memoryview(offsets).cast("q")[messages.offset :]
     row, count = first, len(messages)
@@ -505,11 +505,10 @@ def _append_array(
 
 def _check_still_there(queue: JournalQueue, manifest: Manifest) -> None:
     """
-    Do nothing if the marks of a batch, where it has some, are still in the queue.
+    Check that the marks of a batch can still be in the queue.
 
     Raises:
-        UnfinishedWriteError: The cycle in which the batch began was deleted, with the messages of
-            the batch.
+        UnfinishedWriteError: The cycle in which the batch began was deleted.
 
     """
     if manifest.after is None:
@@ -518,7 +517,7 @@ def _check_still_there(queue: JournalQueue, manifest: Manifest) -> None:
     if oldest is None or cycle < oldest:
         folder = Path(queue.path, FOLDER, manifest.writer, str(manifest.batch))
         raise UnfinishedWriteError(
-            "the cycle is gone in which a write began, so how much of it was appended is not known:"
+            "the cycle in which a write began is gone, so it is unknown how much was appended:"
             f" cycle={cycle} path={queue.path} writer={manifest.writer} batch={manifest.batch}"
             f" rows={manifest.rows} {_giving_up(folder)}"
         )
@@ -569,7 +568,7 @@ def _staged(
 
 
 def _sweep(found: _Open, writer: str, batch: int, *, all_of_it: bool) -> None:
-    """Remove what is no longer needed: the manifest first, or it would be looked at again."""
+    """Remove files that are no longer needed: the manifest first, so that it is not read again."""
     with (
         contextlib.suppress(FileNotFoundError),
         found.root.sub(writer) as own,

@@ -1,8 +1,9 @@
 """
-Seals that authenticate what a sink stores beside an encrypted queue: making one takes its key.
+Seals that authenticate the records of a sink in an encrypted queue: sealing needs the queue's key.
 
-A sealed file is a JSON object. The seal covers its values and the batch or writer that they are of,
-so a file of another batch, writer or queue is refused. An older file of the same one is not.
+A sealed file is a JSON object. The seal covers its values and the batch or writer that they belong
+to, so a file of another batch, writer or queue is refused. An older version of the same file is
+not detected.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def to_json(values: Mapping[str, Any], place: str, cipher: Cipher | None) -> byt
     Return the content of a file.
 
     Args:
-        values: What it says.
-        place: What it stands for: writer and batch, or writer and another word.
-        cipher: That of an encrypted queue; None: the file has no seal.
+        values: The values to store.
+        place: What the file belongs to: writer and batch, or writer and the file's name.
+        cipher: The cipher of an encrypted queue; None: store no seal.
 
     """
     stored = dict(values)
@@ -41,39 +42,39 @@ def check_seal(found: dict[str, Any], place: str, cipher: Cipher) -> None:
     Check that values were written for their place, by a process that had a key of the queue.
 
     Raises:
-        EncryptionError: The data key that the seal was made with cannot be opened.
+        EncryptionError: The data key of the seal cannot be opened.
         ValueError: The seal is missing, or was not made for these values.
 
     """
     values = {name: value for name, value in found.items() if name != _SEAL}
     seal = found.get(_SEAL)
     if not isinstance(seal, str):
-        raise ValueError("it has no seal of a key of the queue")  # noqa: TRY004 - as all the others
+        raise ValueError("it has no seal")  # noqa: TRY004 - as all the others
     try:
         digest = cipher.open_staged(_NUMBER, bytes.fromhex(seal))
     except (ForgedMessageError, PlainMessageError):
-        raise ValueError("it was not made here with a key of the queue") from None
+        raise ValueError("its seal was not made with a key of this queue") from None
     if digest != _digest(values, place):
-        raise ValueError("it was changed, or is that of another batch")
+        raise ValueError("it was changed, or belongs to another batch")
 
 
 def hidden(text: str, cipher: Cipher) -> str:
-    """Return a value of a sealed file as only those with a key of the queue can read it."""
+    """Encrypt a value of a sealed file, so that only a key of the queue can read it."""
     return cipher.seal_staged(_HIDDEN, text.encode()).hex()
 
 
 def shown(value: str, cipher: Cipher) -> str:
     """
-    Return the text of a hidden value.
+    Decrypt a value that :func:`hidden` returned.
 
     Raises:
-        ValueError: The value was not hidden with a key of the queue.
+        ValueError: The value was not encrypted with a key of the queue.
 
     """
     try:
         return cipher.open_staged(_HIDDEN, bytes.fromhex(value)).decode()
     except (ForgedMessageError, PlainMessageError):
-        raise ValueError("a hidden value was not made here with a key of the queue") from None
+        raise ValueError("a value was not encrypted with a key of this queue") from None
 
 
 def _digest(values: Mapping[str, Any], place: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The records of the writers to a queue, and when they are forgotten."""
+"""The records of the writers to a queue, and when they are removed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LEFT_OVER_S: Final = 7 * 24 * 3600
 
 def last_done(root: SafeFolder, writer: str, cipher: Cipher | None) -> int:
     """
-    Return the number of the writer's last batch that is in the queue; -1: none is.
+    Return the number of the writer's last batch that is in the queue; -1 if there is none.
 
     Args:
         root: The folder of the records.
-        writer: Who writes.
-        cipher: That of an encrypted queue; a valid record cannot be made without its key.
+        writer: The name of the writer.
+        cipher: The cipher of an encrypted queue, without whose key no valid record can be made.
 
     Raises:
         CorruptError: The record is damaged, or was not made with a key of the encrypted queue.
         EncryptionError: The data key of the record cannot be opened.
-        UnsafePathError: The record is no regular file, or too long.
+        UnsafePathError: The record is not a regular file, or is too long.
 
     """
     try:
@@ -43,21 +43,21 @@ def last_done(root: SafeFolder, writer: str, cipher: Cipher | None) -> int:
         found = json.loads(content)
         batch: int = found["batch"]
         if not is_count(batch):
-            raise ValueError("batch is no number of a batch")  # noqa: TRY301 - as those of JSON
+            raise ValueError("batch is not a batch number")  # noqa: TRY301 - as those of JSON
         if cipher is not None:
             check_seal(found, _place(writer), cipher)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         file = str(root.path / writer / DONE)
         raise CorruptError(
-            f"not a record of a sink: file={file} ({type(error).__name__}: {error!s:.200}; without"
-            " the file, batches that come again are appended again)",
+            f"not a record of a sink: file={file} ({type(error).__name__}: {error!s:.200}; if the"
+            " file is removed, batches that Spark repeats are appended again)",
             file,
         ) from None
     return batch
 
 
 def record(root: SafeFolder, manifest: Manifest, cipher: Cipher | None) -> None:
-    """Remember that a batch is done."""
+    """Record that a batch is done."""
     token = manifest.token if cipher is None else hidden(manifest.token, cipher)
     values = {"batch": manifest.batch, "token": token, "rows": manifest.rows}
     with root.sub(manifest.writer) as folder:
@@ -69,7 +69,7 @@ def _place(writer: str) -> str:
 
 
 def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None:
-    """Remove what tasks staged for a batch and for those before it, and now and then old things."""
+    """Remove staged files of a batch and earlier ones, and from time to time old records."""
     with contextlib.suppress(FileNotFoundError), root.sub(writer) as folder:
         folder.sweep()
         for number in [it for it in numbered(folder) if it <= batch]:
@@ -81,7 +81,7 @@ def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None
 
 
 def _sweep_old(root: SafeFolder) -> None:
-    """Remove the oldest records, and what tasks left whose write never came to its end."""
+    """Remove the oldest records, and old staged files of writes that never completed."""
     long_ago = time.time() - _LEFT_OVER_S
     records: list[tuple[float, str]] = []
     for writer in root.folders():
@@ -96,7 +96,7 @@ def _sweep_old(root: SafeFolder) -> None:
 
 
 def _changed(writer: SafeFolder, batch: str) -> float:
-    """Return when something was last staged for a batch."""
+    """Return when the last file was staged for a batch."""
     try:
         with writer.sub(batch) as folder:
             inside = [it.st_mtime for name in folder.names() if (it := folder.stat(name))]

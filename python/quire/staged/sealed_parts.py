@@ -1,10 +1,11 @@
 """
-Staged messages of an encrypted queue: each part is encrypted by a random key of its own.
+Staged messages of an encrypted queue: each part is encrypted with its own random key.
 
-A task may run where the queue's directory is not, so it cannot use the queue's data keys. The key
-of its part is wrapped by the key that the task takes from its own machine, and lies in the part. It
-is bound to the number in the part's name, so that no part stands in for another; each batch in it
-is bound to its place, and the last one is empty, so that nothing is cut off unnoticed.
+A task may run on a machine without the queue's directory, so it cannot use the queue's data keys.
+The key of its part is wrapped with the key that the task finds on its own machine, and stored in
+the part. It is bound to the number in the part's name, so that no part can replace another; each
+batch in the part is bound to its position, and the last batch is empty, so that truncation is
+noticed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class PartSealer:
     """Encrypts the batches of a new part."""
 
     def __init__(self, part: bytes, ring: KeyRing) -> None:
-        """Make the key of a part, which has a number of 16 bytes."""
+        """Create the key for a part, whose number has 16 bytes."""
         wrapped = wrap_new_key(ring.current_key, part, _NUMBER)
         records = [(_NUMBER, wrapped, [ring.current_key])]
         self._cipher: Final = Cipher(part, records, current=_NUMBER)
@@ -40,16 +41,16 @@ class PartSealer:
 
     @property
     def overhead(self) -> int:
-        """By how many bytes messages are longer in an encrypted queue."""
+        """How many bytes longer messages are in an encrypted queue."""
         return len(self._cipher.seal_staged(0, b""))
 
     def sealed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what is stored of the next batch."""
+        """Return the next batch in encrypted form."""
         self._count += 1
         return self._stored(self._count, batch.serialize().to_pybytes())
 
     def end(self) -> pa.RecordBatch:
-        """Return what is stored after the last batch."""
+        """Return the empty batch to store at the end."""
         return self._stored(-self._count, b"")
 
     def _stored(self, number: int, plain: bytes) -> pa.RecordBatch:
@@ -58,15 +59,15 @@ class PartSealer:
 
 
 class SealedPart:
-    """A part that was encrypted; it is whole."""
+    """An encrypted part, checked to be complete."""
 
     def __init__(self, arrow: Any, file: Path, part: bytes, ring: KeyRing) -> None:  # noqa: ANN401 - a file of Arrow
         """
-        Open its key, and look whether its end is there.
+        Open the key of the part, and check that its end exists.
 
         Raises:
-            EncryptionError: No key of *ring* opens it.
-            ValueError: *arrow* is not what a task staged.
+            EncryptionError: No key of *ring* opens the part.
+            ValueError: *arrow* is not an encrypted part.
 
         """
         self._arrow, self._file = arrow, file
@@ -81,8 +82,8 @@ class SealedPart:
         self._cipher: Final = Cipher(part, [(_NUMBER, wrapped, ring.candidates(name))])
         if not self._cipher.numbers:
             raise EncryptionError(
-                f"none of the keys opens what a task staged: file={file} keys={ring.names}"
-                f" wrapped_by={name!r:.80} (give the key that the write had)"
+                f"none of the keys opens a staged file: file={file} keys={ring.names}"
+                f" wrapped_by={name!r:.80} (use the key that the tasks of the write had)"
             )
         self._count: Final[int] = arrow.num_record_batches - 1
         if self._opened(self._count, -self._count):
@@ -90,14 +91,14 @@ class SealedPart:
 
     @property
     def _refused(self) -> ValueError:
-        return ValueError(f"not what a task staged with this key: file={self._file}")
+        return ValueError(f"not a file that a task staged with this key: file={self._file}")
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """
         Yield the batches as they were staged.
 
         Raises:
-            ValueError: A batch is not what the task staged.
+            ValueError: A batch is not one that the task staged.
 
         """
         for place in range(self._count):

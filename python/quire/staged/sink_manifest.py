@@ -1,9 +1,10 @@
 """
-The manifest of a batch: what is to be in the queue, once it was begun.
+The manifest of a batch: the messages that have to be in the queue once appending has begun.
 
-Its path is `<writer>/<batch>/manifest.json`, in the folder of the writer's record. Writer and batch
-are given by the path, parts by their names alone, so that a copy of the queue has its own.
-Nothing that it says is believed before it was checked: it may come with a queue from anywhere.
+Its path is `<writer>/<batch>/manifest.json`, in the folder of the writer's record. The path gives
+writer and batch, and parts are named without a path, so that the manifest in a copy of the queue
+refers to the copy. Its content is not trusted before it is checked, as the queue may come from
+anywhere.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _STORED: Final = ("token", "after", "parts", "kept", "block_bytes", "elsewhere")
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """
-    A batch that is to be in the queue.
+    A batch that is being appended.
 
     Attributes:
-        writer: Whose batch it is.
-        batch: Its number.
-        token: What its marks in the queue are known by; beside an encrypted queue a secret, or
-            somebody without a key could forge marks.
-        after: The queue's last index before it; None: there was no message.
-        parts: What was staged, in order.
-        kept: Whether it is remembered that it was done.
-        block_bytes: What the queue's files grow by, which says how long a message may be.
+        writer: The name of the writer.
+        batch: The number of the batch.
+        token: Identifies the marks of the batch in the queue; secret if the queue is encrypted, so
+            that marks cannot be forged without a key.
+        after: The queue's last index before the batch; None: there was no message.
+        parts: The staged parts, in order.
+        kept: Whether the record that the batch is done is kept.
+        block_bytes: By how much the queue's files grow, which limits the length of messages.
         elsewhere: Whether the parts are in a ``stagingLocation``, which the user has to name.
 
     """
@@ -60,11 +61,11 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """How many messages it has."""
+        """The number of messages in the batch."""
         return sum(part.rows for part in self.parts)
 
     def to_json(self, cipher: Cipher | None = None) -> bytes:
-        """Return what :meth:`read` takes, without what its place says."""
+        """Return the content of the file for :meth:`read`, without writer and batch."""
         values = {name: getattr(self, name) for name in _STORED}
         if cipher is not None:
             values["token"] = hidden(self.token, cipher)
@@ -78,14 +79,15 @@ class Manifest:
         Read the manifest in the folder of a batch.
 
         Args:
-            folder: It.
-            writer: Whose batch it is.
-            batch: Its number.
-            cipher: That of an encrypted queue; a valid manifest cannot be made without its key.
+            folder: The folder of the batch.
+            writer: The name of the writer.
+            batch: The number of the batch.
+            cipher: The cipher of an encrypted queue, without whose key no valid manifest can be
+                made.
 
         Raises:
             CorruptError: The file is not a manifest.
-            EncryptionError: The data key that it was made with cannot be opened.
+            EncryptionError: The data key of the manifest cannot be opened.
             UnsafePathError: The entry is a link or not a regular file.
 
         """
@@ -105,10 +107,10 @@ class Manifest:
         raise CorruptError(f"not a manifest of a sink: file={file} ({wrong})", file)
 
     def _wrong(self) -> Iterator[str]:
-        """Yield what no sink would have written."""
+        """Yield values that no sink would have written."""
         for part in self.parts:
             if not _matches(FILE, part.file):
-                yield f"a part is no plain file name: part={part.file!r}"
+                yield f"not the plain name of a part's file: part={part.file!r}"
             if not is_count(part.partition) or not is_count(part.rows):
                 yield f"a part's numbers: partition={part.partition!r} rows={part.rows!r}"
         if not _matches(_TOKEN, self.token):
@@ -123,7 +125,7 @@ class Manifest:
 
 def unfinished(root: SafeFolder) -> list[tuple[str, int]]:
     """
-    Return writer and number of the batches that were begun, in order.
+    Return writer and number of each batch that has a manifest, in order.
 
     Raises:
         UnsafePathError: Something other than a folder has the name of a batch's folder.
@@ -131,7 +133,7 @@ def unfinished(root: SafeFolder) -> list[tuple[str, int]]:
     """
     found: list[tuple[str, int]] = []
     for writer in root.folders():
-        with suppress(FileNotFoundError), root.sub(writer) as folder:  # others may be at work
+        with suppress(FileNotFoundError), root.sub(writer) as folder:  # other processes may write
             numbers = [it for it in numbered(folder) if _is_begun(folder, it)]
             found += [(writer, batch) for batch in numbers]
     return found
@@ -155,7 +157,7 @@ def _is_begun(writer: SafeFolder, batch: int) -> bool:
 
 
 def numbered(folder: SafeFolder) -> list[int]:
-    """Return the batches that have something in the folder of a writer, in order."""
+    """Return the numbers of the batches that have a folder in that of a writer, in order."""
     return sorted(int(name) for name in folder.names() if BATCH.fullmatch(name))
 
 
@@ -164,5 +166,5 @@ def _matches(pattern: re.Pattern[str], found: Any) -> bool:  # noqa: ANN401 - fr
 
 
 def is_count(found: Any) -> bool:  # noqa: ANN401 - from JSON
-    """Return whether a value is a number of 0 or more that fits 63 bits."""
+    """Return whether a value is a whole number from 0 to 2**63 - 1."""
     return type(found) is int and 0 <= found < _INDEX_LIMIT

@@ -1,12 +1,11 @@
 """
-Where a write's messages wait until all of its tasks are done.
+Where the messages of a write are staged until all of its tasks are done.
 
-A task puts its messages into a file of its own, `<folder>/<writer>/<batch>/part-….arrow`: an Arrow
-file with one column. The folder is `.quire-sink` in the queue's directory, or one of its own
-in another place, which tasks on other machines see too. Only the files that
-tasks report to the driver count; those of failed attempts are swept. They are named without a
-path, so that a queue
-that is copied or moved has what was staged in it with it.
+Each task writes its messages to its own file, `<folder>/<writer>/<batch>/part-….arrow`: an Arrow
+file with one column. The folder is `.quire-sink` in the queue's directory, or a folder in a staging
+location that tasks on other machines can access too. Only files that tasks report to the driver
+count; those of failed attempts are removed. The reports name files without a path, so that a copied
+or moved queue can use the files staged in it.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from quire.sealed.key_ring import KeyRing
 from quire.staged.sealed_parts import PartSealer, SealedPart
 
 WRITER: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-"""The name of a writer, which is that of a folder."""
+"""The name of a writer, which is also the name of a folder."""
 _DIGITS: Final = 16
 _MESSAGE: Final = "message"
 _SCHEMA: Final = pa.schema([pa.field(_MESSAGE, pa.large_binary(), nullable=False)])
 
 
 class Part(NamedTuple):
-    """The messages of one task, in their order, and the bare name of their file."""
+    """The file of one task's messages, without a path, and the number of messages in it."""
 
     file: str
     partition: int
@@ -48,12 +47,12 @@ class Part(NamedTuple):
 
 class Staging(NamedTuple):
     """
-    The folder that the messages of writes to a queue wait in.
+    The folder where writes to a queue are staged.
 
     Attributes:
-        around: The directory that the user named: the queue's, or another one.
-        name: The folder's name in it.
-        access: Who may use the queue, and so what is staged for it.
+        around: The directory that has the folder: the queue's, or the staging location.
+        name: The folder's name in that directory.
+        access: The permissions of the queue, which staged files get too.
 
     """
 
@@ -63,7 +62,7 @@ class Staging(NamedTuple):
 
     @classmethod
     def of(cls, queue: str, location: str | None = None) -> Staging:
-        """Return the folder for a queue: in its directory, unless there is another *location*."""
+        """Return the folder for a queue: in its directory, or in *location* if given."""
         access = Access.of(queue)
         if location is None:
             return cls(queue, FOLDER, access)
@@ -73,7 +72,7 @@ class Staging(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the folder."""
         return Path(self.around, self.name)
 
     @contextmanager
@@ -90,18 +89,18 @@ class Staging(NamedTuple):
 
     @contextmanager
     def made(self) -> Generator[SafeFolder]:
-        """Open the folder, and make it if it is not there."""
+        """Open the folder; create it if it does not exist."""
         access = self.access
         with SafeFolder.at(self.around, access) as around, around.made(self.name, access) as made:
             yield made
 
     def batch(self, writer: str, batch: int) -> StagedBatch:
-        """Return where one batch is staged."""
+        """Return the folder of one batch."""
         return StagedBatch(self, writer, batch)
 
 
 class StagedBatch(NamedTuple):
-    """What waits of one batch of a writer."""
+    """The folder where one batch of a writer is staged."""
 
     staging: Staging
     writer: str
@@ -109,13 +108,13 @@ class StagedBatch(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where its parts are."""
+        """The path of the folder."""
         return self.staging.path / self.writer / str(self.batch)
 
     @contextmanager
     def opened(self) -> Generator[SafeFolder]:
         """
-        Open the folder of its parts.
+        Open the folder.
 
         Raises:
             FileNotFoundError: The folder does not exist.
@@ -130,7 +129,7 @@ class StagedBatch(NamedTuple):
 
     @contextmanager
     def made(self) -> Generator[SafeFolder]:
-        """Open the folder of its parts, and make it if it is not there."""
+        """Open the folder; create it if it does not exist."""
         with (
             self.staging.made() as root,
             root.made(self.writer) as writer,
@@ -141,13 +140,13 @@ class StagedBatch(NamedTuple):
 
 class PartWriter:
     """
-    Puts the messages of a task into its file; the file goes if the task fails.
+    Writes the messages of a task to its file, which is removed if the task fails.
 
     Args:
-        batch: Where the file is made, with a name of its own.
+        batch: The folder where the file is created, with a unique name.
         partition: The number of the task.
-        limit: How many bytes a message has at most in the queue.
-        ring: The key of an encrypted queue, which the file is encrypted by.
+        limit: The length of the longest message that the queue can hold; None: no limit.
+        ring: The keys of an encrypted queue, with which the file is encrypted.
 
     """
 
@@ -158,7 +157,7 @@ class PartWriter:
         limit: int | None = None,
         ring: KeyRing | None = None,
     ) -> None:
-        """Make the file."""
+        """Create the file."""
         number = uuid4()
         self._sealer: Final = None if ring is None else PartSealer(number.bytes, ring)
         self._partition: Final = partition
@@ -178,8 +177,8 @@ class PartWriter:
         Append messages.
 
         Raises:
-            MessageTooLargeError: A message is longer than the queue allows, which would block the
-                batch's commit.
+            MessageTooLargeError: A message is longer than the queue can hold, so the batch could
+                not be committed.
 
         """
         self._check(messages)
@@ -199,7 +198,7 @@ class PartWriter:
             )
 
     def finish(self) -> Part | None:
-        """Have the file on the medium; None, and no file, if there was nothing to write."""
+        """Sync the file; return None, and leave no file, if there was no message."""
         if not self._rows:
             return None
         if self._sealer is not None:
@@ -219,7 +218,7 @@ class PartWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the file, and remove it if it does not count."""
+        """Close the file; remove it if the task failed or wrote no message."""
         with self._opened:
             if kind is not None or not self._rows:
                 self._folder.remove(self._name)
@@ -248,10 +247,10 @@ def messages_of(folder: SafeFolder, part: Part, ring: KeyRing | None = None) -> 
 
 def check_key(folder: SafeFolder, part: Part, ring: KeyRing) -> None:
     """
-    Do nothing if a key opens a part.
+    Check that a key opens a part.
 
     Raises:
-        EncryptionError: No key of *ring* opens it.
+        EncryptionError: No key of *ring* opens the part.
         FileNotFoundError: The file was removed.
         ValueError: The file is not a staged part.
 
@@ -270,7 +269,7 @@ def _arrow_of(folder: SafeFolder, part: Part) -> Generator[Any]:
 
 def _plain(arrow: Any, folder: SafeFolder, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
     if not arrow.schema.equals(_SCHEMA):
-        raise ValueError(f"not what a task stages: file={folder.path / part.file}")
+        raise ValueError(f"not a file that a task staged: file={folder.path / part.file}")
     return map(arrow.get_batch, range(arrow.num_record_batches))
 
 

@@ -27,13 +27,13 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
 @click.option(
     "--verify",
     is_flag=True,
-    help="Verify the archive DEST, and compare it with the queue if that still exists.",
+    help="Verify the archive DEST, and compare it with the queue if the queue still exists.",
 )
 @click.option(
     "--rewrite",
     is_flag=True,
-    help="Rewrite files of the archive PATH that earlier versions wrote, whose minimum and maximum"
-    " leave out NaN.",
+    help="Rewrite files of the archive PATH that earlier versions wrote, because the minimum and"
+    " maximum in them ignore NaN.",
 )
 @click.option(
     "--schema",
@@ -50,7 +50,7 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
 @click.option(
     "--timestamp-unit",
     type=click.Choice(["s", "ms", "us", "ns"]),
-    help="The unit of numbers in that field. Default: the one that puts them between 1973 and"
+    help="The unit of numbers in that field. Default: the unit that gives times between 1973 and"
     " 5138.",
 )
 @click.option(
@@ -81,9 +81,9 @@ def archive(
 
     Each cycle becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the indexes and bytes of
     its messages, read back and compared before it is renamed into place. Later runs add the cycles
-    finished since. A cycle is finished when a later one has messages, or when its file has an
-    end-of-file marker. Formats other than text have a row for each cycle that was archived, kept,
-    not archived, lost or wrong.
+    finished since. A cycle is finished when its file has an end-of-file marker, or when a later
+    cycle has messages and the file has not changed for a second. Formats other than text have a row
+    for each cycle that was archived, kept, not archived, lost or wrong.
 
     \b
     Examples:
@@ -129,7 +129,7 @@ def archive(
 
 def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     """
-    Return the schema that was asked for.
+    Return the schema that the option names.
 
     Raises:
         click.BadParameter: There is no schema at the place.

@@ -1,4 +1,4 @@
-"""``quire convert``: a queue in another format."""
+"""``quire convert``: converts a queue into another format."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def pipeline(ctx: click.Context) -> None:
 
 @contextmanager
 def _safe_workers() -> Generator[None]:
-    """Have Spark's Python workers, which it starts by ``-m``, ignore the working directory."""
+    """Make Spark's Python workers, started with ``-m``, ignore the working directory."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -85,7 +85,7 @@ def _safe_workers() -> Generator[None]:
     "--report",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write report.json, report.txt and report.html there.",
+    help="Write report.json, report.txt and report.html to this directory.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @row_format_option()
@@ -137,7 +137,7 @@ def run(  # noqa: PLR0913 - one for each option
 
 
 def _report_writer(folder: Path | None) -> Callable[[Report], None]:
-    """Return what writes a report, with its page only now and then."""
+    """Return a function that writes a report, its page less often than its texts."""
     from quire.pipeline.runtime.runner import write_report
 
     drawn_at = -_DRAWN_EVERY_S
@@ -153,7 +153,7 @@ def _report_writer(folder: Path | None) -> Callable[[Report], None]:
 
 
 def _batch_and_part(progress: Progress) -> Callable[[str], None]:
-    """Return what shows the part of the pipeline that is done, with its batch."""
+    """Return a function that shows the part of the pipeline that is done, with its batch."""
     batch = ""
 
     def show(part: str) -> None:
@@ -172,8 +172,8 @@ def check(ctx: click.Context, file: Path, *, style: str) -> None:
     """
     Check FILE without running it; list all problems.
 
-    Besides the file itself: the paths of its sources, options of queues, SQL, rules and schemas.
-    Formats other than text have a row for each problem, with its file and line.
+    Also checks the paths of its sources, options of queues, SQL, rules and schemas. Formats other
+    than text have a row for each problem, with its file and line.
 
     Example: quire pipeline check trades.yaml
     """
@@ -209,7 +209,7 @@ def schema() -> None:
     """
     Print the JSON schema of pipeline files.
 
-    Editors complete and check a file with it.
+    Editors use it to complete and check them.
 
     Example: quire pipeline schema > pipeline.schema.json
     """

@@ -58,10 +58,10 @@ def prune(
     """
     Remove the oldest cycles of a queue that are no longer needed.
 
-    A cycle is removed once it exceeds one of the limits. The newest cycle stays. So does a cycle
+    A cycle is removed once it exceeds one of the limits. The newest cycle is kept. So is a cycle
     that a named tailer or consumer group has not left, that a process has open, or that Java could
-    append to, and every cycle after it. Processes may write and read meanwhile. Shows which cycles
-    were removed, which stayed, and why.
+    append to, and every cycle after it. Other processes may write and read during the run. Shows
+    which cycles were removed or kept, and why.
 
     \b
     Examples:
@@ -96,11 +96,11 @@ def prune(
 
 
 def _action(options: dict[str, Any]) -> tuple[Action, Path | None]:
-    """Take from the options what becomes of cycles, and where they go."""
+    """Take the action and its directory from the options."""
     asked = {name: options.pop(name) for name in ("move", "archive", "compress")}
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
-        raise click.UsageError("give one of --move, --archive and --compress")
+        raise click.UsageError("give at most one of --move, --archive and --compress")
     action = cast("Action", given[0] if given else "delete")
     return action, asked["move"] or asked["archive"]
 

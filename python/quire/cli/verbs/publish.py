@@ -102,7 +102,7 @@ class Publisher:
         self._flush()
 
     def end(self) -> str:
-        """Return what was done."""
+        """Return the counts as text."""
         self._progress.clear()
         last = "" if self._last is None else f" last={self._last:#x}"
         return f"published={self._published} skipped={self.skipped}{last}"
@@ -143,7 +143,7 @@ class Publisher:
 
 @contextmanager
 def _failures(output: Output) -> Generator[None]:
-    """Have an error of a connection say so."""
+    """Add the receiver to errors of its connection."""
     try:
         yield
     except OSError as error:
@@ -205,14 +205,14 @@ def publish(
     """
     Send the messages of a queue over UDP, TCP or WebSocket, or to stdout.
 
-    Each message's bytes are sent as quire record takes them: as a datagram, as a WebSocket message,
-    as a line, or with --framing length after four big-endian bytes that hold its length. A message
-    that cannot be sent, because it is too long for a datagram, contains a line end, or with --text
-    is not text, is an error that names its index. A slow receiver over TCP or WebSocket slows the
-    sender down; nothing is dropped.
+    Each message's bytes are sent in the form that quire record reads: as a datagram, as a WebSocket
+    message, as a line, or with --framing length after four big-endian bytes that hold its length. A
+    message that cannot be sent, because it is too long for a datagram, contains a line end, or with
+    --text is not UTF-8, is an error that names its index. A slow receiver over TCP or WebSocket
+    slows the sender down; nothing is dropped.
 
     For POINT, --time-field and the original pace, see replay. SIGINT (Ctrl-C) and SIGTERM end it;
-    stderr shows the last index that was passed to the system.
+    stderr shows the index of the last message that was passed to the system.
 
     \b
     Examples:
@@ -242,17 +242,17 @@ def publish(
 
 def _output(options: dict[str, Any]) -> AbstractContextManager[Output]:
     """
-    Return what opens the output that was asked for.
+    Return a context manager that opens the requested output.
 
     Raises:
         click.UsageError: Not exactly one transport was given, or an option of another transport
-            was.
+            was given.
 
     """
     given = {name: options[name] for name in ("udp", "tcp", "websocket", "to_stdout")}
     asked = [name for name, value in given.items() if value]
     if len(asked) != 1:
-        raise click.UsageError("give one of --udp, --tcp, --websocket and --stdout")
+        raise click.UsageError("give exactly one of --udp, --tcp, --websocket and --stdout")
     (name,), where = asked, given[asked[0]]
     framing: str | None = options["framing"]
     if framing is not None and name in {"udp", "websocket"}:

@@ -1,4 +1,4 @@
-"""``quire record``: what arrives over the network or on stdin, as messages."""
+"""``quire record``: appends messages that arrive over the network or on stdin."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ _OPTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "stdin": {"framing": "framing"},
 }
-"""Of each transport, its options and the arguments that they are."""
-
+"""The options of each transport, and the recorder's arguments that they become."""
 
 address_of: Final = address_like("127.0.0.1:9000")
 
@@ -94,7 +93,7 @@ def websocket_of(value: str) -> Address | str:
     default=MAX_BYTES,
     show_default=True,
     metavar="SIZE",
-    help="The longest message: 65536, 32MiB.",
+    help="The length of the longest message: 65536, 32MiB.",
 )
 @click.option(
     "--receive-buffer",
@@ -118,8 +117,7 @@ def websocket_of(value: str) -> Address | str:
     "--append-unfinished",
     is_flag=True,
     default=None,
-    help="Append the last line of a --tcp client even if its line end is missing, as if it was cut"
-    " off.",
+    help="Append the last line of a --tcp client even without a line end: it may be cut off.",
 )
 @click.option(
     "--origin",
@@ -144,10 +142,11 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     are counted. A client that sends a message that is too long is disconnected; other clients are
     not affected.
 
-    Without HOST it listens on 127.0.0.1; port 0 takes a free one. Anyone who can reach the port can
-    write to the queue. --key-file encrypts messages: a new queue is created encrypted; a queue of
-    plain messages is refused. Runs until stdin or the server at URL ends, or until SIGINT (Ctrl-C)
-    or SIGTERM: all messages received by then are written, and the counts are shown.
+    Without HOST it listens on 127.0.0.1; port 0 selects a free port. Anyone who can reach the port
+    can write to the queue. --key-file encrypts messages: a new queue is created encrypted; a queue
+    of plain messages is refused. Runs until stdin ends, the server at URL closes the connection, or
+    SIGINT (Ctrl-C) or SIGTERM arrives. All messages received by then are written, and the counts
+    are shown.
 
     \b
     Examples:
@@ -162,7 +161,9 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
         raise click.UsageError(f"--roll-cycle does not go with --queue-format {kind}")
     adapter = adapter_at(path)
     if adapter is not None and not adapter.is_written:
-        raise quire.errors.UnsupportedError(f"an Indexed Chronicle is only read: path={path}")
+        raise quire.errors.UnsupportedError(
+            f"cannot write to an Indexed Chronicle, which Quire only reads: path={path}"
+        )
     with (
         value_errors_as_usage(),
         open_target(path, options["roll_cycle"], kind, create=options["create"]) as queue,
@@ -176,16 +177,16 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
 
 def _recorder(options: dict[str, Any]) -> tuple[str, Callable[[quire.Appender], Recorder]]:
     """
-    Return the transport that was asked for, and what makes its recorder.
+    Return the requested transport, and a function that creates its recorder.
 
     Raises:
         click.UsageError: Not exactly one transport was given, or an option of another transport
-            was.
+            was given.
 
     """
     asked = [name for name in _OPTIONS if options[name]]
     if len(asked) != 1:
-        raise click.UsageError("give one of --udp, --tcp, --websocket and --stdin")
+        raise click.UsageError("give exactly one of --udp, --tcp, --websocket and --stdin")
     (name,) = asked
     is_url = isinstance(options[name], str)
     known = {} if is_url else _OPTIONS[name]
@@ -230,7 +231,7 @@ def import_websocket(module: str) -> Any:  # noqa: ANN401 - a module
 
 
 async def _run(name: str, recorder: Recorder, progress: Progress) -> int | None:
-    """Record until the input ends or a signal asks to end, which is returned."""
+    """Record until the input ends or a signal arrives; return that signal."""
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     try:
         with _signals(stopped):
@@ -250,7 +251,7 @@ async def _run(name: str, recorder: Recorder, progress: Progress) -> int | None:
 
 
 async def _record(name: str, recorder: Recorder) -> None:
-    """Record until the input ends; a cancelled one appends what was received."""
+    """Record until the input ends; if cancelled, append everything received by then."""
     async with recorder:
         _say_where(name, recorder)
         await recorder.run()
@@ -268,7 +269,7 @@ def _say_where(name: str, recorder: Recorder) -> None:
 
 @contextmanager
 def _signals(stopped: asyncio.Future[int]) -> Generator[None]:
-    """Have the first SIGINT or SIGTERM ask to end; the second one acts as usual."""
+    """Let the first SIGINT or SIGTERM end the recording; the second one acts as usual."""
     loop = asyncio.get_running_loop()
 
     def stop(number: int) -> None:

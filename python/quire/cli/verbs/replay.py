@@ -92,12 +92,12 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """
     Replay a range of a queue, or of one of its files.
 
-    Without --to-queue, messages are printed as read prints them; with --speed, each is printed when
-    it is due, in arrow as a record batch of its own. At any speed, OUT gets the same bytes in the
+    Without --to-queue, messages are printed as by read; with --speed, each is printed when it is
+    due, in the format arrow as its own record batch. At any speed, OUT gets the same bytes in the
     same cycles; repeat a replay that was interrupted or killed to resume it. Metadata is left out.
 
     A POINT is an index, 0x… or decimal; or a time, such as 2024-01-15T10:30:00Z (UTC without a
-    zone), 1705314600000ms, now, or a while ago: -30s, -15m, -1.5h, -7d. Without --time-field, a
+    zone), 1705314600000ms, now, or relative to now: -30s, -15m, -1.5h, -7d. Without --time-field, a
     time must be the start of a cycle unless the cycle has an index of times (time-index), and the
     pace is taken from the history of the messages.
 
@@ -146,7 +146,7 @@ def _show(plan: Replay, printer: AnyPrinter) -> None:
 
 
 def _batches(plan: Replay) -> Iterator[Columns]:
-    """Yield the messages: with a pace one by one, each when it is due."""
+    """Yield the messages; with a pace, one by one, each when it is due."""
     is_wire = adapter_of(plan.source).is_wire
     if plan.pace is not None:
         for document in plan.documents():

@@ -65,7 +65,7 @@ def _steps(report: Report) -> Table:
 
 
 def _rules(report: Report) -> Table:
-    table = _table("rule", "of", "broken", "action", "went to")
+    table = _table("rule", "step", "broken", "action", "destination")
     for step in report.steps:
         for rule in step.rules:
             where = rule.destination or ("kept" if rule.action == "warn" else "-")
@@ -80,9 +80,9 @@ def _rules(report: Report) -> Table:
 
 
 def _sinks(report: Report) -> Table:
-    table = _table("sink", "of", "rows", "batches", "seconds")
+    table = _table("sink", "step", "rows", "batches", "seconds")
     for sink in report.sinks:
-        repeated = f" ({sink.repeated} were there)" if sink.repeated else ""
+        repeated = f" ({sink.repeated} repeated)" if sink.repeated else ""
         table.add_row(
             escape(f"{sink.format} {sink.destination}"),
             escape(sink.step),

@@ -60,12 +60,12 @@ class StepReport(BaseModel, frozen=True, extra="forbid"):
         name: Its name in the file.
         kind: `source`, `lookup` (read in full for each batch), `sql`, `python`, or `rules`.
         inputs: The names of the steps and sources it reads.
-        rows_in: Rows of its inputs; None where they were not counted (lookups).
+        rows_in: Rows of its inputs; None if they were not counted (lookups).
         rows_out: Rows that it passed on.
         quarantined: Rows that went to quarantine, each counted once.
         dropped: Rows that were dropped by rules whose action is `drop`.
         held: Rows still waiting, at the end of the run, for their window to be complete.
-        duration_s: How long its own jobs took; what is computed while a sink writes counts there.
+        duration_s: How long its own jobs took; work done while a sink writes counts for the sink.
         rules: Its rules, in the file's order.
 
     """
@@ -114,7 +114,7 @@ class SinkReport(BaseModel, frozen=True, extra="forbid"):
         step: The step whose rows it takes.
         format: `parquet`, `delta`, `quire` or `table`.
         destination: A path, or the name of a table.
-        rows: Rows written in this run; None if Spark did not report those of a batch.
+        rows: Rows written in this run; None if Spark did not report the rows of a batch.
         batches: Batches written in this run.
         repeated: Batches that a killed run had written already; nothing was added.
         duration_s: How long writing took, including the steps computed on the way.
@@ -176,8 +176,8 @@ class Report(BaseModel, frozen=True, extra="forbid"):
         steps: Sources and steps in the order they are computed.
         sinks: What was written.
         batches: The run's last 500 batches, oldest first; the other fields count all.
-        quarantine: Where rows in quarantine are; None if no rule sends any.
-        errors: What went wrong, a line each.
+        quarantine: Where quarantined rows are; None if no rule has the action `quarantine`.
+        errors: The errors of the run, a line each.
 
     >>> from datetime import UTC, datetime
     >>> from quire.pipeline import Report

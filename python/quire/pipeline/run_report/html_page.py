@@ -27,8 +27,8 @@ def page_of(report: Report) -> Page:
     """Return the page of a run; the same report gives the same page."""
     sections = [
         Section("What went wrong", list(_errors(report))),
-        Section("What flowed", list(_flow(report))),
-        Section("What broke a rule", list(_rules(report))),
+        Section("Rows by step", list(_flow(report))),
+        Section("Broken rules", list(_rules(report))),
         Section("Where the time went", list(_durations(report))),
         Section("Batch by batch", list(_batches(report.batches))),
         Section("Sources and sinks", list(_ends(report))),
@@ -118,20 +118,20 @@ def _rules(report: Report) -> Iterator[Block]:
         figure = charts.bars(
             [f"{name}: {rule.name}" for name, rule in broken],
             {"rows": [float(rule.broken) for _, rule in broken]},
-            charts.Labels("rows that broke it"),
+            charts.Labels("rows that broke the rule"),
             colours=[RED],
         )
         yield Chart(
             figure,
             "Rows that broke a rule",
-            f"Of {len(rules)} rules {len(broken)} were broken, the most by {worst}: {rule.name}"
+            f"{len(broken)} of {len(rules)} rules were broken, most often {worst}: {rule.name}"
             f" ({_rows(rule.broken)}). A row that breaks two rules counts for both.",
         )
     else:
         yield f"All {len(rules)} rules held for every row."
     yield Table(
         "Rules",
-        ["step", "rule", "what was asked", "if broken", "rows", "where they went"],
+        ["step", "rule", "condition", "action", "rows", "destination"],
         [
             [name, rule.name, rule.condition, rule.action, rule.broken, rule.destination]
             for name, rule in rules

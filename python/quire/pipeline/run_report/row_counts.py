@@ -42,7 +42,7 @@ class _Step:
     broken: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, batch: _Step) -> None:
-        """Add those of a batch."""
+        """Add the counts of a batch."""
         if batch.out is not None:
             self.out = (self.out or 0) + batch.out
         self.is_unknown |= batch.is_unknown
@@ -54,7 +54,7 @@ class _Step:
 
     @property
     def known(self) -> int | None:
-        """The rows that it passed on; None if they were not counted."""
+        """The number of rows that the step passed on; None if they were not counted."""
         return None if self.is_unknown else self.out
 
 
@@ -67,7 +67,7 @@ class _Sink:
     repeated: int = 0
 
     def add(self, batch: _Sink) -> None:
-        """Add those of a batch."""
+        """Add the counts of a batch."""
         self.rows = _sum([self.rows, batch.rows])
         self.batches += batch.batches
         self.repeated += batch.repeated
@@ -122,7 +122,7 @@ class Tally:
         step.out, step.held = out, held
 
     def wrote(self, sink: Sink, part: str, *, is_new: bool) -> None:
-        """Record that a sink has the batch."""
+        """Record that a sink has the current batch, and whether this run wrote it."""
         observation = self._observed.pop(part)
         self._written[sink.destination] = _Sink(
             rows=_rows(observation, _deadline()) if is_new else 0,
@@ -228,7 +228,7 @@ def _rules(step: Step) -> list[Rule]:
 
 
 def _read(step: _Step) -> int | None:
-    """Return how many rows came in."""
+    """Return how many rows a source delivered."""
     return None if step.known is None else step.known + step.quarantined + step.dropped
 
 

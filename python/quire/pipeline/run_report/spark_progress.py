@@ -77,7 +77,7 @@ def _lag(source: dict[str, Any]) -> int | None:
     try:
         lags = lag_of({"sources": [{"latestOffset": text}]})
     except UnsupportedError:
-        return None  # an older PySpark does not say it
+        return None  # an older PySpark does not report it
     except ValueError:
-        return None  # of another source, and no JSON
+        return None  # another source, whose offset is not JSON
     return sum(lags.values()) if lags else None

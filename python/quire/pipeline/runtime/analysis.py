@@ -1,7 +1,7 @@
 """
-The columns and functions that a pipeline's SQL names, as far as its sources have a schema.
+Checks that the columns and functions in a pipeline's SQL exist, where its sources have a schema.
 
-Spark analyses each step on empty tables of these columns: nothing is read, and nothing is run. A
+Spark analyses each step on empty tables with these columns: nothing is read, and nothing is run. A
 step is left out if it reads a source without a schema, a table of the catalog, or a Python step.
 """
 
@@ -31,7 +31,7 @@ def unresolved(
     file: PipelineFile,
     with_names: Callable[[str], str],
 ) -> Iterator[tuple[Place, str]]:
-    """Yield the places of queries and rules that name what does not exist, and Spark's words."""
+    """Yield the place of each query or rule with an unknown name, and Spark's message."""
     known = {
         name: source.ddl
         for name, source in file.sources.items()
@@ -76,20 +76,20 @@ def _analysable(file: PipelineFile, known: set[str]) -> Iterator[str]:
 
 
 def _analysed(analyse: Callable[[str], Any], text: str) -> tuple[Any, str | None]:
-    """Return what Spark makes of a text, and what it names that does not exist."""
+    """Return the result of Spark's analysis of a text, and its message about an unknown name."""
     try:
         return analyse(text), None
     except (Py4JJavaError, AnalysisException) as error:
         thrown: Any = getattr(error, "java_exception", error)  # the second where a session runs
         if not str(thrown.getCondition()).startswith(_UNKNOWN):
-            return None, None  # it may be known where the pipeline runs, as a table is
+            return None, None  # may exist where the pipeline runs, such as a table
         message = str(thrown.getMessage()).partition(" SQLSTATE")[0].partition("\n")[0]
         return None, message.partition("] ")[2] or message
 
 
 @contextmanager
 def _session(jvm: Any) -> Generator[Any]:  # noqa: ANN401 - the one of py4j
-    """Open a session without anybody's views, and stop Spark if it was started for it."""
+    """Open a session without views of others; stop Spark afterwards if it was started here."""
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     running = sessions.getDefaultSession()
     if running.isDefined():

@@ -1,9 +1,9 @@
 """
-What is wrong with a pipeline that its file alone does not show: paths, options, and texts in SQL.
+Checks of a pipeline beyond the form of its file: paths, options, and texts in SQL.
 
-Nothing is run, read or written. SQL is parsed by Spark's own parser, because only it knows all of
-Spark's SQL, in a JVM alone, which starts in some seconds. Only where columns are known is there a
-session, which analyses it.
+Nothing is run, read or written. Spark's own parser parses the SQL, because only it knows all of
+Spark's SQL. It needs no session, only a JVM, which starts within seconds. Steps whose columns are
+known are also analysed, by a session.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ _Parse = Callable[[str], object]
 
 def check(path: str | Path) -> Pipeline:
     """
-    Load a pipeline file, and check what it names, without running anything.
+    Load a pipeline file, and check everything that it refers to, without running anything.
 
-    The paths of its sources exist, options are known and valid, and SQL, rules and schemas parse.
-    In steps that read sources with a schema, directly or through others, columns and functions
-    exist; of others that shows when it runs.
+    Checks that the paths of its sources exist, that options are known and valid, and that SQL,
+    rules and schemas parse. In steps that read only sources with a schema, directly or through
+    other SQL steps, it also checks that columns and functions exist; in other steps, missing ones
+    are only found when the pipeline runs.
 
     Args:
         path: The file.
 
     Raises:
-        PipelineFileError: The file, or what it names, is not valid; the error lists all problems
-            with their lines.
+        PipelineFileError: The file is not valid, or refers to something that does not exist; the
+            error lists all problems with their lines.
         NoJavaError: The file has SQL, and no Java was found to parse it.
         OSError: The file cannot be read.
 
@@ -92,7 +93,7 @@ def _check_sources(document: Document, file: PipelineFile) -> None:
             continue
         _check_path(document, (*place, "path"), source)
         if isinstance(source, QueueSource):
-            options = {"path": "/", **source.spark_options}  # paths have a line of their own
+            options = {"path": "/", **source.spark_options}  # the path is checked separately
             for problem in _refused(partial(ReadOptions.of, options)):
                 document.report((*place, "options"), problem)
 
@@ -109,7 +110,7 @@ def _check_path(document: Document, place: Place, source: QueueSource | FileSour
         topics_of(path)
     except (NotAQueueError, OSError):
         expected = "the directory of a queue, or one with queues below it"
-        is_there = "is no queue" if Path(path).exists() else "does not exist"
+        is_there = "is not a queue" if Path(path).exists() else "does not exist"
         document.report(place, f"{is_there}: found={path} expected: {expected}")
 
 
@@ -131,7 +132,7 @@ def _refused(read: Callable[[], object]) -> Iterator[str]:
 
 
 def _texts(file: PipelineFile) -> Iterator[tuple[Place, str, str]]:
-    """Yield each text that Spark parses, its place, and what it is."""
+    """Yield the place, text and kind of everything that Spark parses."""
     for name, source in file.sources.items():
         if source.ddl is not None:
             yield ("sources", name, "schema"), source.ddl, "columns"
@@ -147,7 +148,7 @@ def _texts(file: PipelineFile) -> Iterator[tuple[Place, str, str]]:
 
 
 def _with_names(sql: str) -> str:
-    """Return a query with names of tables in place of those in braces."""
+    """Return a query with table names instead of names in braces."""
     parts = Formatter().parse(sql)
     return "".join(text + ("" if name is None else f"`{name}`") for text, name, _, _ in parts)
 
@@ -179,14 +180,14 @@ def _parsers(jvm: Any) -> dict[str, _Parse]:  # noqa: ANN401 - the one of py4j
 
 @contextmanager
 def _jvm() -> Generator[Any]:
-    """Open a JVM with Spark, that of a session if there is one."""
+    """Open a JVM with Spark: that of the running session, or a new one."""
     running: Any = SparkContext._gateway  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     gateway = running
     if running is None:
         java.use()
         gateway = cast("Any", java_gateway).launch_gateway(
             popen_kwargs={"stderr": subprocess.DEVNULL}
-        )  # it warns of its host
+        )  # hides its warning about the host name
     try:
         yield gateway.jvm
     finally:

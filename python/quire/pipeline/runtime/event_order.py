@@ -8,7 +8,8 @@ not on where batches begin. So `once` and `every 30s` give the same results.
   the same `by`. Late rows do not advance that time.
 - A row is a duplicate if a row with the same keys came before it: at any time or, with `within`,
   if the last of them is at most that far away in time.
-- A window is complete when all `by` are past its end by the delay. Its rows are held until then.
+- A window is complete when the watermarks of all `by` have passed its end. Its rows are held until
+  then.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class EventOrder:
         order = step.order or tuple(name for name in OF_QUEUES if name in columns)
         if not step.order and "_index" not in order:
             raise StepError(
-                "the order of rows is unknown: keep the column _index, or name others under order:"
+                "the order of rows is unknown: keep the column _index, or name columns under order:"
             )
         watermark = step.watermark
         by = watermark.by if watermark is not None else None
@@ -69,9 +70,7 @@ class EventOrder:
         named += (watermark.column,) if watermark is not None else ()
         missing = [name for name in dict.fromkeys(named) if name not in columns]
         if missing and known is not None:
-            raise StepError(
-                f"no such columns: {', '.join(missing)} (there are: {', '.join(known)})"
-            )
+            raise StepError(f"no such columns: {', '.join(missing)} known={', '.join(known)}")
         return EventOrder(order, watermark, step.deduplicate, by, step.window_us)
 
     def time(self) -> Column:

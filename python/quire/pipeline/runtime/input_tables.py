@@ -1,8 +1,8 @@
 """
 The sources of a pipeline as DataFrames.
 
-All followed sources become one stream, so that a batch has rows of each of them and one checkpoint
-has the offsets of all: a row is its source's name and a struct for each source.
+All streamed sources become one stream, so that a batch has rows of each of them, and one checkpoint
+has the offsets of all. A row of that stream has the name of its source and a struct per source.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read_all(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def read_stream(spark: SparkSession, source: Source, *, limited: bool) -> DataFrame:
-    """Return a source as a stream; files without a schema get that of the present files."""
+    """Return a source as a stream; files without a schema get that of the existing files."""
     options = source.spark_options if limited else _without_limits(source)
     reader = spark.readStream.format(source.format).options(**options)
     if source.ddl is not None:
@@ -52,13 +52,13 @@ def _without_limits(source: Source) -> dict[str, str]:
 
 
 def streams(pipeline: Pipeline) -> list[Source]:
-    """Return the followed sources in an order that does not depend on the file's."""
+    """Return the streamed sources in an order that does not depend on the pipeline file."""
     followed = [source for source in pipeline.sources if source.stream]
     return sorted(followed, key=lambda source: source.name)
 
 
 def mixes_topics(pipeline: Pipeline, name: str) -> bool:
-    """Whether a source or step has rows of several queues, whose indexes do not compare."""
+    """Whether a source or step has rows of several queues, whose indexes cannot be compared."""
     sources = {source.name: source for source in pipeline.sources}
     steps = {step.name: step for step in pipeline.steps}
     names, found = [name], list[Source]()
@@ -74,11 +74,11 @@ def _is_one_queue(path: str) -> bool:
     try:
         return topics_of(local_path(path)).keys() == {Path(local_path(path)).name}
     except NotAQueueError:
-        return True  # Spark reports that there is none
+        return True  # Spark reports that there is no queue
 
 
 def merge(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
-    """Return several streams as one; a single one as it is."""
+    """Return several streams as one; a single stream unchanged."""
     if len(frames) == 1:
         return frames[0][1]
     parts = [

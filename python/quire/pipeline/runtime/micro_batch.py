@@ -114,8 +114,8 @@ class Batch:
             return
         if mixes_topics(self.pipeline, step.name):
             raise StepError(
-                "rows of several queues, whose indexes do not compare: keep the column"
-                " _topic, or name other columns under order:"
+                "indexes of different queues cannot be compared: keep the column _topic, or name"
+                " other columns under order:"
             )
 
     @contextmanager
@@ -142,7 +142,7 @@ class Batch:
             frame = self._tag_events(step, event_order, frame)
         frame = self._persist(frame)
         counted = self._count(step, frame)
-        if counted.quarantined or self.state is None:  # an empty quarantine replaces the former one
+        if counted.quarantined or self.state is None:  # with mode: full, an empty one replaces it
             self._rejected.append(
                 rejected(
                     frame,

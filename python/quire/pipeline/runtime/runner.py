@@ -47,13 +47,13 @@ def run(  # noqa: PLR0913 - by keyword
     Run a pipeline on its schedule, and return the report, even if the run failed.
 
     Args:
-        pipeline: What :func:`quire.pipeline.load` returned.
-        spark: The session to run in; None creates one, and stops it at the end.
-        master: The address of a cluster for a new session; None is this machine.
+        pipeline: The pipeline, from :func:`quire.pipeline.load`.
+        spark: The session to run in; None: create one, and stop it at the end.
+        master: The address of a cluster for a new session; None: this machine.
         stop: Stops the run after the current batch.
         watch: Called with the name of each part that is done, such as ``step clean``.
         on_report: Called with the report so far, after new batches and at most every two seconds.
-            What it raises is logged, and the run continues.
+            Exceptions that it raises are logged, and the run continues.
 
     Raises:
         PipelineError: The pipeline is running already, or a package is missing.
@@ -113,7 +113,7 @@ class _Run:
         try:
             self.state.keep_report(self.run_id, report.to_json())
         except (OSError, UnsafePathError) as error:
-            _log.warning("the run's report cannot be kept: %s", error)
+            _log.warning("the report of the run cannot be saved: %s", error)
         return report
 
     def _publish_report(self) -> None:
@@ -124,7 +124,7 @@ class _Run:
         try:
             self.on_report(self._report(is_over=False))
         except Exception:  # noqa: BLE001 - whatever drawing or a disk raises
-            _log.warning("the run goes on, but its report failed", exc_info=True)
+            _log.warning("the report of the run failed; the run continues", exc_info=True)
         self.reported_at = time.monotonic()
 
     def _refresh_tables(self) -> None:
@@ -134,7 +134,7 @@ class _Run:
                 self.spark.catalog.refreshTable(sink.table)
 
     def _run_whole(self) -> None:
-        """Compute everything from all rows, and replace what the sinks have."""
+        """Compute everything from all rows, and replace the content of the sinks."""
         identity = f"{self.pipeline.name}-{self.run_id}"
         frames: dict[str, DataFrame] = {}
         for source in self.pipeline.sources:

@@ -9,8 +9,8 @@ The state of a pipeline between batches, in one folder.
                        runs/         the report of each run
                        quarantine/   rows in quarantine, unless the file names another place
 
-What batch *n* saves depends on what batch *n - 1* saved and on the batch's rows. A batch repeated
-after a kill therefore saves the same, and replaces what the first attempt left.
+What batch *n* saves depends only on what batch *n - 1* saved and on its own rows. So a batch that
+is repeated after a kill saves the same, and replaces the files of the first attempt.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State:
     """The folder of one pipeline's state; see the module's docstring."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder; :meth:`opened` creates it."""
+        """Keep the folder's path; :meth:`opened` creates the folder."""
         self.folder = folder
         self.checkpoint = folder / _CHECKPOINT
         self.identity = ""
@@ -89,8 +89,8 @@ class State:
                 if _NAME.fullmatch(found):
                     return found.decode()
             raise PipelineError(
-                "the identity of the state, by which sinks know its batches, is missing or damaged:"
-                f" file={self.folder / _IDENTITY} ({_HINT})"
+                "the identity of the state, by which sinks recognise its batches, is missing or"
+                f" damaged: file={self.folder / _IDENTITY} ({_HINT})"
             )
         for left in (_CHECKPOINT, _KEPT, _SOURCES):
             root.remove(left)
@@ -107,7 +107,7 @@ class State:
 
     def belongs_to(self, sources: Sequence[Source]) -> None:
         """
-        Record the followed sources, in the order of the stream.
+        Record the streamed sources, in the order of the stream.
 
         Raises:
             PipelineError: The stored offsets belong to other sources.
@@ -123,7 +123,7 @@ class State:
             raise PipelineError(
                 f"the state belongs to other sources: state={self.folder}"
                 f" expected={_listed(expected)} found={_listed(found)}"
-                f" (name another state:, or {_HINT})"
+                f" (choose another folder by the key state, or {_HINT})"
             )
 
     def _sources(self, root: SafeFolder) -> list[list[str]]:
@@ -142,8 +142,8 @@ class State:
         """
         Make the offsets of the current batch durable, before any sink has the batch.
 
-        If a power cut took them back, a batch of the same number would hold other rows, and sinks
-        that have the first one would skip them.
+        If a power cut undid them, another batch could get the same number, and sinks that have the
+        first one would skip its rows.
         """
         with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
             with root.sub(_CHECKPOINT) as checkpoint:
@@ -158,7 +158,7 @@ class State:
     def load(
         self, spark: SparkSession, what: str, batch: int, schema: StructType
     ) -> DataFrame | None:
-        """Return the frame saved before *batch*, with later deltas appended; None at first."""
+        """Return the frame saved before *batch*, with later deltas appended; None if none was."""
         kept = self._kept(what, batch)
         base = max((it for it in kept if it[1] == _FULL), default=None)
         paths = [str(path) for number, _, path in kept if base is None or number >= base[0]]
@@ -180,7 +180,7 @@ class State:
             folder.publish(made, f"{batch:09}{_FULL if full else _DELTA}")
 
     def prune(self, batch: int) -> None:
-        """Remove what *batch* and later ones do not read."""
+        """Remove frames that *batch* and later ones do not read."""
         with suppress(FileNotFoundError), SafeFolder.at(self.folder) as root, root.sub(_KEPT) as it:
             for what in it.folders():
                 kept = self._kept(what, batch)
@@ -191,7 +191,7 @@ class State:
                             folder.remove(path.name)
 
     def _kept(self, what: str, batch: int) -> list[tuple[int, str, Path]]:
-        """Return number, kind and path of what batches before *batch* saved, oldest first."""
+        """Return number, kind and path of the frames saved before *batch*, oldest first."""
         try:
             with SafeFolder.at(self.folder) as root, root.below((_KEPT, what)) as folder:
                 names = [it for it in folder.folders() if _BATCH.fullmatch(it)]

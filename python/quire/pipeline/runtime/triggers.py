@@ -32,13 +32,13 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        """Make one that has not been asked."""
+        """Start without a request to stop."""
         self._asked = threading.Event()
         self._batch = threading.Lock()
 
     @property
     def is_asked(self) -> bool:
-        """Whether the run is to stop."""
+        """Whether the run was asked to stop."""
         return self._asked.is_set()
 
     def ask(self) -> None:

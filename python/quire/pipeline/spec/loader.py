@@ -1,4 +1,4 @@
-"""Loading pipeline files; everything wrong with a file is reported at once."""
+"""Loading pipeline files; all problems of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(path: str | Path) -> Pipeline:
 
 def parsed(path: str | Path) -> tuple[Document, PipelineFile]:
     """
-    Return a pipeline file of valid form, and its document, which has what is wrong otherwise.
+    Return a pipeline file of valid form, and its document, which lists any other problems.
 
     Raises:
         PipelineFileError: The form is not valid; the error lists all problems with their lines.
@@ -47,7 +47,7 @@ def parsed(path: str | Path) -> tuple[Document, PipelineFile]:
 
 def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
     """
-    Return a pipeline with another schedule than its file says.
+    Return a pipeline with another schedule than that of its file.
 
     Raises:
         ValueError: The text is not a schedule, or the pipeline's mode allows only `once`.
@@ -61,10 +61,10 @@ def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
 
 def assembled(document: Document, file: PipelineFile) -> Pipeline:
     """
-    Return what runs, of a checked file.
+    Return the pipeline of a checked file.
 
     Raises:
-        PipelineFileError: Problems were found; the error lists all with their lines.
+        PipelineFileError: The file has problems; the error lists them with their lines.
 
     """
     if document.problems:

@@ -135,7 +135,7 @@ class Watermark(Part):
     """The column with the time of a row."""
     delay: Duration
     by: OptionalKey[Names] = None
-    """The columns that have a watermark of their own per value; `_topic` if the step has it."""
+    """Each value of these columns has its own watermark; `_topic` by default if it is a column."""
     action: Action = "quarantine"
 
     @property
@@ -149,7 +149,7 @@ class Deduplicate(Part):
 
     by: Names
     within: OptionalKey[Duration] = None
-    """How far apart in time rows with the same keys are duplicates; for ever by default."""
+    """How far apart in time rows with the same keys can be duplicates; no limit by default."""
     action: Action = "quarantine"
 
     @property
@@ -196,7 +196,7 @@ class Step(Part):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sources and steps that it reads, each once."""
+        """The names of the sources and steps that the step reads, each once."""
         return ()
 
     @property
@@ -217,11 +217,11 @@ class Step(Part):
 
 
 class SqlStep(Step):
-    """A step in SQL, which names what it reads in braces."""
+    """A step in SQL, with the names of its inputs in braces."""
 
     kind: ClassVar[str] = "sql"
     hints: ClassVar[Mapping[str, str]] = {
-        "from": "SQL names what it reads in braces: from {trades}",
+        "from": "not with sql, which names its inputs in braces: select * from {trades}",
         "python": "a step has sql or python, not both",
     }
 
@@ -231,7 +231,7 @@ class SqlStep(Step):
     @classmethod
     def _reads_something(cls, sql: str) -> str:
         if not _names_in_braces(sql):
-            raise ValueError("reads nothing: name a source or step in braces")
+            raise ValueError("has no input: name a source or step in braces")
         return sql
 
     @property
@@ -316,7 +316,7 @@ class _Source(Part):
 
     @property
     def malformed_action(self) -> Action | None:
-        """The action for messages that do not decode; None if reading fails by itself."""
+        """The action for malformed messages; None if reading fails by itself."""
         return None
 
     @property
@@ -341,13 +341,13 @@ class QueueSource(_Source):
     format: Literal["quire"]
     path: Location
     stream: StrictBool = True
-    """Whether each batch reads what is new, or everything."""
+    """Whether each batch reads only new messages, or all of them."""
     malformed: OptionalKey[Action] = None
-    """What happens to messages that do not decode."""
+    """What happens to malformed messages."""
 
     @property
     def malformed_action(self) -> Action | None:
-        """The action for messages that do not decode; None if reading fails by itself."""
+        """The action for malformed messages; None if reading fails by itself."""
         keeps_errors = any(
             name.lower() == "onerror" and value == "column" for name, value in self.options.items()
         )
@@ -472,7 +472,7 @@ class PipelineFile(Part):
     """`once`, `available-now`, or `every 30s`."""
     mode: Literal["incremental", "full"] = "incremental"
     state: Text = "state"
-    """The folder of checkpoints and of what steps remember."""
+    """The folder for checkpoints and the state of steps."""
     settings: Options = {}
     """Spark settings for the session."""
     sources: Annotated[dict[Name, Source], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""Checks that what a pipeline writes is apart from everything else that it reads and writes."""
+"""Checks that a path that a pipeline writes overlaps no other path that it reads or writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_paths(document: Document, file: PipelineFile) -> None:
             if own == theirs:
                 document.report(place, f"{other} has the same path: path={own}")
             elif own.is_relative_to(theirs) or theirs.is_relative_to(own):
-                problem = f"lies within {other}, or around it: path={own} and {theirs}"
+                problem = f"overlaps the path of {other}: path={own} other={theirs}"
                 document.report(place, problem)
         seen.append((what, own))
 

@@ -1,4 +1,4 @@
-"""Schedules as a pipeline file writes them."""
+"""The schedule of a pipeline."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from quire._common.units import duration_us
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When batches are made: `once`, `available-now`, or `every` *every_us*."""
+    """When batches run: `once`, `available-now`, or `every` *every_us*."""
 
     kind: Literal["once", "available-now", "every"]
     every_us: int | None = None
     text: str = ""
 
     def __str__(self) -> str:
-        """Return it as it was written."""
+        """Return the schedule as it was written."""
         return self.text or self.kind
 
 

@@ -1,7 +1,7 @@
 """
 Validation of a pipeline file.
 
-First its form, by the models; then how its parts fit together.
+First the form of the file, by the models; then how its parts fit together.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _PATTERNS: Final = {
     FUNCTION: "module:function or file.py:function",
 }
 
-_APPEND_ONLY: Final = "a queue is append-only: needs mode incremental"
+_APPEND_ONLY: Final = "a queue is append-only, and requires mode: incremental"
 
 
 def schema() -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def check_parts(document: Document, file: PipelineFile) -> None:
-    """Report where the parts of a file do not fit together."""
+    """Report parts of a file that do not fit together."""
     for name in file.steps.keys() & file.sources.keys():
         line = document.line(("sources", name))
         document.report(("steps", name), f"the name is taken by a source, line {line}")
@@ -175,7 +175,7 @@ def check_parts(document: Document, file: PipelineFile) -> None:
 
 
 def _check_mode(document: Document, file: PipelineFile) -> None:
-    """Check what only one of the modes allows."""
+    """Check settings that only one of the modes allows."""
     if file.is_full:
         if file.schedule.kind != "once":
             found = str(file.schedule)
@@ -187,12 +187,14 @@ def _check_mode(document: Document, file: PipelineFile) -> None:
             document.report(("quarantine", "format"), _APPEND_ONLY)
         return
     if not any(source.stream for source in file.sources.values()):
-        document.report(("sources",), "none is followed: set stream: true, or mode: full")
+        document.report(
+            ("sources",), "no source is streamed: set stream: true in one, or mode: full"
+        )
     for name, source in file.sources.items():
         if source.malformed_action == "quarantine" and not source.stream:
             document.report(
                 ("sources", name, "malformed"),
-                "each batch reads a lookup again, and would quarantine its rows each time:"
+                "each batch reads a lookup again, and would quarantine the same rows each time:"
                 " found=quarantine expected: drop, fail, warn",
             )
 

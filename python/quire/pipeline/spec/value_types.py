@@ -1,4 +1,4 @@
-"""The types of values in a pipeline file: how they are written, and what becomes of them."""
+"""The types of values in a pipeline file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML files with the line number of each value, and bounds on what a file may expand to."""
+"""YAML files with the line number of each value, and limits on their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch reads: every message between two offsets that the queues held when it was planned."""
+"""Batch reads: the messages between two offsets that the queues had when the read was planned."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class BatchReader(DataSourceReader):
     """
     Plans a batch query, and reads its shares.
 
-    It takes no filters: Spark 4.3 keeps what the filters of one query left for every other query of
-    the same frame. See ``docs/spark-pushdown-report.md``.
+    It accepts no filters: Spark 4.3 applies the filters of one query to every other query of the
+    same frame. See ``docs/spark-pushdown-report.md``.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
         self._plan = RowPlan.of(schema, options)
 
     def partitions(self) -> list[Partition]:
-        """Cut what is wanted into shares of about equal size; see :func:`planned`."""
+        """Divide the messages into shares of about equal size; see :func:`planned`."""
         options = self._plan.options
         spans = planned(options)
         warn_of_missing_fields(spans, self._plan)
@@ -66,7 +66,7 @@ def refuse_limits(options: ReadOptions) -> None:
     names = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
     refuse(
         [
-            f"{name} is for streams: endingOffsets says where a batch read ends"
+            f"{name} is only for streams: limit a batch read with endingOffsets"
             for name in names
             if name.lower() in options.given
         ]
@@ -101,7 +101,7 @@ def _span(path: str, topic: str, options: ReadOptions) -> TopicRange:
 
 
 def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
-    """Return what can be read of the messages: damaged cycles, and topics, are left out."""
+    """Return the readable messages, without damaged cycles and topics."""
 
     def skipped(error: CorruptError) -> None:
         _log.warning("damaged messages are skipped: %s topic=%s", error, topic)
@@ -124,7 +124,7 @@ def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
 def _resolved_anyhow(
     queue: quire.Queue, topic: str, bound: Bound, options: ReadOptions, *, is_end: bool
 ) -> int:
-    """Resolve a bound; ``earliest`` and ``latest`` also where files are damaged."""
+    """Resolve a bound; ``earliest`` and ``latest`` even if files are damaged."""
     try:
         return resolved(queue, topic, bound, options.time_field, is_end=is_end)
     except CorruptError:

@@ -1,11 +1,11 @@
 """
-What a stream's checkpoint holds: an offset for each topic, and what they do not say themselves.
+The content of a stream's checkpoint: an offset for each topic, and what offsets cannot express.
 
-Offsets alone cannot show that a cycle between two others was deleted while the stream was down: it
-might never have had a message. Therefore a batch's end also says how many messages a batch of
-several cycles has, which cycles beyond it have messages, and a digest of the last messages before
-it: see `marks`. An offset of topics alone, as earlier
-versions wrote it, is understood.
+Offsets alone cannot show that a cycle between two others was deleted while the stream was down: the
+cycle might never have had a message. So the end of a batch also records the number of its messages
+if it spans several cycles, which later cycles have messages, and a digest of the last messages
+before the end: see `marks`. Offsets without these records, as earlier versions wrote them, can
+still be read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 Offsets: TypeAlias = dict[str, Any]
-"""The index of the next message by topic, and under `EXPECTED` what else was seen."""
+"""The index of the next message by topic, and the other records under `EXPECTED`."""
 
 EXPECTED: Final = "/expected"
-"""No topic has this name: a topic is a path without a leading slash."""
+"""The key of the other records. No topic has this name: topics have no leading slash."""
 
 Cycles: TypeAlias = tuple[tuple[int, int], ...]
 """Ranges of cycles, the first and the last of each."""
@@ -25,12 +25,12 @@ Cycles: TypeAlias = tuple[tuple[int, int], ...]
 
 class Expected(NamedTuple):
     """
-    What was seen of a topic when the batch before an offset was planned.
+    The records of a topic when the batch that ends at an offset was planned.
 
     Attributes:
-        messages: How many messages that batch has; 0 where its two offsets say it.
-        later: The cycles beyond the offset's with messages.
-        mark: What the last messages before the offset were; empty if that is not known.
+        messages: The number of messages in that batch; 0 if its two offsets determine it.
+        later: The cycles after that of the offset that have messages.
+        mark: The digest of the last messages before the offset; empty if unknown.
 
     """
 
@@ -40,7 +40,7 @@ class Expected(NamedTuple):
 
 
 def split(offsets: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Expected]]:
-    """Return the offsets of the topics, and what is expected of some of them."""
+    """Return the offsets of the topics, and the other records of some of them."""
     expected = {
         topic: Expected(
             it.get("messages", 0),

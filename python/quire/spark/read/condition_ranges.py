@@ -1,4 +1,4 @@
-"""What of a planned read a condition leaves: topics, cycles and ranges of indexes."""
+"""Narrowing a planned read by a condition: topics, cycles and ranges of indexes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def pruned(
     lateness_us: int | None,
 ) -> list[TopicRange]:
     """
-    Return the messages that a condition may be true of.
+    Return the messages for which a condition may be true.
 
     Args:
         spans: The messages, topic by topic.
-        conditions: What is known of the condition.
-        options: Those of the read.
+        conditions: The known parts of the condition.
+        options: The options of the read.
         lateness_us: By how many microseconds a message may be earlier than one before it; None:
-            event times have no order that is known.
+            the order of event times is unknown.
 
     """
     topics = names_among(conditions, TOPIC)
@@ -83,7 +83,7 @@ def _at_times(
     times: tuple[datetime | None, datetime | None],
     lateness_us: int,
 ) -> tuple[int, int]:
-    """Return the indexes before and from which no message has an event time between two."""
+    """Return a range of indexes that contains all messages with event times between two."""
     low, high = times
     late_ns = lateness_us * 1_000
     try:
@@ -91,7 +91,7 @@ def _at_times(
         end = _LAST
         if high is not None:  # columns have microseconds, messages may have parts of one
             end = index_at_time(queue, epoch_ns(high) + late_ns + 1_000, field)
-    except ValueError:  # no message has the field, or its rows say so
+    except ValueError:  # no message has the field; malformed messages are reported when read
         return 0, _LAST
     return first, end
 

@@ -12,10 +12,11 @@ from quire.spark import _pyspark
 
 def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
     """
-    Return how many messages of each topic were there and not yet read, as of a batch.
+    Return the lag of each topic after a batch: the number of messages not read yet.
 
     Args:
-        progress: Of a query, as ``query.lastProgress``; None before the first batch.
+        progress: The progress of a query, such as ``query.lastProgress``; None before the first
+            batch.
 
     Raises:
         UnsupportedError: PySpark 4.1 does not report the latest offsets.
@@ -42,5 +43,5 @@ def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def _items(value: object) -> Iterable[tuple[str, Any]]:
-    """Return what is in an object; other sources put other things there."""
+    """Return the items of a JSON object; none for other values, which other sources may report."""
     return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()

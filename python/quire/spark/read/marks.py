@@ -1,8 +1,8 @@
 """
-Marks: what the messages before an offset were, so that others in their place are noticed.
+Marks: digests of the messages before an offset, so that it is noticed if others replaced them.
 
-An index alone does not say that a file lost its tail in a power cut, or was replaced by an older
-copy, and was appended to since: its sequence is there again, of another message.
+An offset alone does not show that a file lost its last messages in a power cut, or was replaced by
+an older copy, and was appended to since: then the same indexes belong to other messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def mark_of(queue: quire.Queue, offset: int) -> str:
     """
     Return a digest of the last messages before an offset, in its cycle.
 
-    The empty text if there are none, or the format is an older one.
+    It is empty if there are none, or if the format is an older one.
     """
     numbering = numbering_of(queue)
     sequence = numbering.to_sequence(offset)
@@ -52,7 +52,7 @@ def _near_mark(journal: Queue, start: int, past: int) -> str:
                         return NONE
                     _add(digest, document.bytes)
         except CorruptError:
-            return NONE  # said when the messages are counted or read
+            return NONE  # reported when the messages are counted or read
     return digest.hexdigest()[:32]
 
 
@@ -72,5 +72,5 @@ def _add(digest: Any, data: memoryview) -> None:  # noqa: ANN401 - of hashlib
 
 
 def differs(queue: quire.Queue, offset: int, mark: str) -> bool:
-    """Return whether others are in the place of the messages that had this mark."""
+    """Return whether other messages have replaced those that had this mark."""
     return mark not in {NONE, mark_of(queue, offset)}

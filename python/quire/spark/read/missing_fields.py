@@ -1,4 +1,4 @@
-"""A warning about fields of a schema that no message has: a mistyped name, most of the time."""
+"""A warning about fields of a schema that no message has, usually because of a mistyped name."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def warn_of_missing_fields(spans: Sequence[TopicRange], plan: RowPlan) -> None:
     for name in wanted:
         if name not in known:
             _log.warning(
-                "no message that was looked at has this field: field=%s messages=%d topics=%s"
-                " known=%s",
+                "none of the sampled messages has the field, is its name right? field=%s"
+                " messages=%d topics=%s known=%s",
                 name,
                 count,
                 ", ".join(span.topic for span in spans),
@@ -61,7 +61,7 @@ def warn_of_missing_fields(spans: Sequence[TopicRange], plan: RowPlan) -> None:
 
 
 def _places(runs: Sequence[CycleRange]) -> Iterator[tuple[int, int]]:
-    """Yield where to look, and at how many messages: the starts of some runs, and the end."""
+    """Yield where to sample, and how many messages: at the starts of some runs, and at the end."""
     step = max(len(runs) // _RUNS, 1)
     for run in runs[::step]:
         yield run.first_index, min(run.count, _MESSAGES)

@@ -24,9 +24,9 @@ class Bound(NamedTuple):
     One end of a read.
 
     Attributes:
-        offset: Of every topic that is not in *by_topic*.
-        by_topic: Of single topics.
-        time_ns: A time instead, in nanoseconds since 1970.
+        offset: The offset of every topic that is not in *by_topic*.
+        by_topic: The offsets of single topics.
+        time_ns: A time instead of offsets, in nanoseconds since 1970.
 
     """
 
@@ -39,7 +39,7 @@ class Bound(NamedTuple):
         return self.by_topic.get(topic, self.offset)
 
     def check(self, topics: Iterable[str], name: str, report: Callable[[str], None]) -> None:
-        """Report topics that are not there."""
+        """Report topics that do not exist."""
         known = [*topics]
         for topic in self.by_topic:
             if topic not in known:
@@ -49,13 +49,13 @@ class Bound(NamedTuple):
 def parse_offsets(
     text: str, name: str, default: Offset, report: Callable[[str], None]
 ) -> Bound | None:
-    """Read ``earliest``, ``latest``, an index, or JSON of these by topic; *default* of the rest."""
+    """Parse an offset, or JSON with offsets by topic; all other topics get *default*."""
     bound: Bound | None = None
     if text.lstrip().startswith("{"):
         try:
             items = json.loads(text).items()
         except (ValueError, AttributeError):
-            report(f"{name} is no JSON object: {name}={text!r:.80}")
+            report(f"{name} is not a JSON object: {name}={text!r:.80}")
             return None
         found = {topic: _offset(str(value)) for topic, value in items}
         wrong = [topic for topic, value in found.items() if value is None]
@@ -67,14 +67,14 @@ def parse_offsets(
         bound = Bound(offset)
     if bound is None:
         report(
-            f"{name} is not earliest, latest, an index (decimal or 0x and hexadecimal), or a JSON"
-            f" object of these by topic: {name}={text}"
+            f"{name} must be earliest, latest, an index (decimal, or hexadecimal with 0x), or a"
+            f" JSON object of these by topic: {name}={text}"
         )
     return bound
 
 
 def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | None:
-    """Read epoch milliseconds, or a time in ISO 8601 (UTC without a zone), as nanoseconds."""
+    """Parse epoch milliseconds, or a time in ISO 8601 (UTC without a zone), to nanoseconds."""
     text = text.strip()
     if re.fullmatch(r"-?\d{9,}", text):  # shorter ones are dates, as 2024 and 20240115
         return int(text) * 1_000_000
@@ -82,7 +82,7 @@ def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | Non
         return epoch_ns_of(text)
     except ValueError:
         report(
-            f"{name} is neither epoch milliseconds nor a time such as 2024-01-15T10:30:00Z:"
+            f"{name} must be epoch milliseconds, or a time such as 2024-01-15T10:30:00Z:"
             f" {name}={text!r:.80}"
         )
         return None
@@ -97,11 +97,11 @@ def resolved(
     is_end: bool = False,
 ) -> int:
     """
-    Return the index that a bound means in a queue: of the next message after it.
+    Return the index in a queue that a bound stands for.
 
     Raises:
-        ValueError: An end lies within a cycle, which has no index of append times, and there is no
-            event time field.
+        ValueError: An ending time lies within a cycle without an index of append times, and there
+            is no event time field.
 
     """
     if bound.time_ns is not None:

@@ -1,4 +1,4 @@
-"""The reader of a stream on PySpark 4.1, which says neither where a batch begins nor ends."""
+"""The reader of a stream on PySpark 4.1, which does not pass the start and limit of a batch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 class OlderStreamReader(DataSourceStreamReader):
     """
-    Keeps in mind where the next batch begins.
+    Remembers where the next batch begins.
 
-    After a restart this is not known before Spark plans: the first batch is planned as if nothing
-    had been read, which gives the same end, and Spark cuts it where the checkpoint says.
+    After a restart, that is unknown before Spark plans. So the end of the first batch is determined
+    as if nothing had been read, which gives the same end, and Spark takes the start of the batch
+    from the checkpoint.
 
     Raises:
-        UnsupportedError: The options ask for batches of a limited length.
+        UnsupportedError: An option limits the length of batches.
 
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        """Refuse what takes a newer PySpark."""
+        """Refuse options that need a newer PySpark."""
         limits = (options.max_per_trigger, options.min_per_trigger)
         for name, limit in zip(
             ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"), limits, strict=True
@@ -47,13 +48,13 @@ class OlderStreamReader(DataSourceStreamReader):
         return self._start
 
     def latestOffset(self) -> Offsets:  # type: ignore[override] # noqa: N802 - Spark's name
-        """Return the end of the next batch, which is all there is."""
+        """Return the end of the next batch, which has all available messages."""
         self._start = self._reader.latestOffset(self._start, ReadAllAvailable())
         return self._start
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """
-        Cut the messages between two offsets into shares.
+        Divide the messages between two offsets into shares.
 
         Raises:
             DataLossError: Messages of the batch were deleted and ``failOnDataLoss`` is not false.
@@ -61,7 +62,7 @@ class OlderStreamReader(DataSourceStreamReader):
         """
         (before, _), (after, _) = split(start), split(end)
         gone = before.keys() - after.keys() - self._reader.every_topic().keys()
-        # Planned as if nothing had been read: a topic that is gone is missing from the plan.
+        # The plan was made as if nothing had been read, so it lacks topics that are gone.
         missed = {topic: before[topic] + 1 for topic in gone}
         self._start = end
         return self._reader.partitions(start, {**end, **missed})
@@ -71,7 +72,7 @@ class OlderStreamReader(DataSourceStreamReader):
         return self._reader.read(partition)
 
     def commit(self, end: Offsets) -> None:
-        """Keep nothing: Spark does."""
+        """Do nothing: Spark stores the offset."""
 
     def stop(self) -> None:
         """Close the queues."""

@@ -1,8 +1,8 @@
 """
 Planning: which messages each task reads.
 
-Planning counts, it reads no messages. A task's share spans as many cycles and topics as it needs
-to, because a task costs about as much as reading a hundred thousand messages, and many queues have
+Planning only counts messages, and reads none. A task's share may span many cycles and topics,
+because a task costs about as much as reading a few hundred thousand messages, and many queues have
 small cycles.
 """
 
@@ -32,8 +32,8 @@ class TopicRange:
 
     Attributes:
         topic: The topic.
-        path: The queue's directory.
-        runs: The messages, cycle by cycle.
+        path: The queue's directory, or its address.
+        runs: The ranges of indexes, cycle by cycle.
         is_dense: Whether each index in *runs* is that of a message.
 
     """
@@ -45,12 +45,12 @@ class TopicRange:
 
     @property
     def count(self) -> int:
-        """How many messages."""
+        """The number of messages."""
         return sum(run.count for run in self.runs)
 
 
 class Partition(InputPartition):
-    """What one task reads."""
+    """The messages that one task reads."""
 
     def __init__(self, spans: Sequence[TopicRange]) -> None:
         """Keep the spans; Spark sends them to the task."""
@@ -65,14 +65,14 @@ def topic_range(
     end: int,
     skipped: Callable[[CorruptError], object] | None = None,
 ) -> TopicRange:
-    """Return the messages of *queue* from *start* to *end*, which is excluded."""
+    """Return the messages of *queue* from *start* to *end*, which is exclusive."""
     runs = tuple(cycle_ranges(queue, start, end, skipped))
     return TopicRange(topic, queue.path, runs, numbering_of(queue).is_dense)
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
     """
-    Do nothing if the messages from *start* on are all there, or still to come.
+    Check that no messages from *start* on were deleted.
 
     Raises:
         IndexOutOfRangeError: Messages from *start* on were deleted.
@@ -87,9 +87,9 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
     if first is not None and start >= first:
         return
     raise IndexOutOfRangeError(
-        f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x}"
+        f"messages are gone (were cycles deleted?): topic={topic} wanted={start:#x}"
         f" first={'none' if first is None else hex(first)}"
-        " (start there, or set failOnDataLoss=false)"
+        " (start at the first, or set failOnDataLoss=false)"
     )
 
 
@@ -100,12 +100,12 @@ def partitions_of(
     parallelism: int | None = None,
 ) -> list[Partition]:
     """
-    Cut spans into shares of about equal size: smaller than asked for if cores would be idle.
+    Divide spans into shares of about equal size, smaller than requested if cores would be idle.
 
     Args:
         spans: The messages.
-        records_per_partition: How many messages a share has at most.
-        min_partitions: How many shares there are at least, if there are as many messages.
+        records_per_partition: The largest number of messages in a share.
+        min_partitions: The smallest number of shares, if there are enough messages.
         parallelism: How many tasks run at once; None: as many as this machine has processors.
 
     """
@@ -129,7 +129,7 @@ def partitions_of(
 
 
 def _share_sizes(total: int, most: int, min_partitions: int) -> Iterator[int]:
-    """Yield how many messages each share has: as many as the others, or one more."""
+    """Yield the number of messages in each share; these differ by at most one."""
     if not total:
         return
     partitions = max(ceil(total / most), min(min_partitions, total))

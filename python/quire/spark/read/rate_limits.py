@@ -1,4 +1,4 @@
-"""How the messages of one batch of a stream are dealt out to its topics."""
+"""How the limit of a stream's batch is divided among its topics."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 def split_limit(lags: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
     """
-    Return how many messages each topic may give.
+    Return how many messages of each topic a batch takes.
 
-    All of them if the limit allows. Else in proportion to what waits in each, but one at least, so
-    that a small topic does not wait for a large one; if there are more topics than
-    messages allowed, they take turns.
+    All messages if the limit allows. Otherwise in proportion to the lag of each topic, but at least
+    one, so that a small topic does not wait for a large one; if more topics have messages than the
+    limit allows, they take turns.
 
     Args:
-        lags: How many messages wait in each topic.
-        limit: How many may be given in all, 1 or more; None: no limit.
-        turn: Which of the waiting topics is first when not all get a message.
+        lags: The number of messages to read in each topic.
+        limit: The largest number of messages in the batch, 1 or more; None: no limit.
+        turn: Which of the topics with messages comes first if not all get one.
 
     """
     total = sum(lags.values())

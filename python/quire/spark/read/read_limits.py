@@ -1,4 +1,4 @@
-"""How long a batch of a stream may be, in Spark's words; PySpark 4.1 has none, and asks for all."""
+"""Spark's classes for the limit of a stream's batch; PySpark 4.1 lacks them and has no limit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING or _pyspark.has(_pyspark.READ_LIMITS):
 else:
 
     class ReadLimit:
-        """As that of newer ones."""
+        """The base class, as in newer releases."""
 
     class ReadAllAvailable(ReadLimit):
-        """All there is."""
+        """All available messages."""
 
     class ReadMaxRows(ReadLimit):
-        """At most a number of rows, which this PySpark never asks for."""
+        """At most a number of rows; this release never requests that."""
 
     class SupportsTriggerAvailableNow:
-        """Here Spark itself fixes where such a query ends."""
+        """A marker; in this release, Spark itself determines where such a query ends."""

@@ -1,7 +1,7 @@
 """
 Reading the messages of a partition as Arrow batches, one at a time.
 
-Only the requested columns are decoded; if they are positions alone, no message is read.
+Only the requested columns are decoded; if they are only positions, no message is read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import arrow_schema, decoding, is_message_column
 from quire.spark.topics import open_queue, tailer_for, topic_in_errors
 
-# Memory of a worker: a batch ends before its messages have more bytes than this.
+# Limits the memory of a worker: a batch ends before its messages have more bytes than this.
 _BATCH_BYTES: Final = 64 * 2**20
 _POSITION_COLUMNS: Final = {INDEX, CYCLE, SEQUENCE, TOPIC}
 
@@ -61,15 +61,15 @@ pc: Any = pyarrow.compute
 @dataclass(frozen=True, slots=True)
 class RowPlan:
     """
-    What rows are made of; it travels to the tasks.
+    How messages become rows; Spark sends it to the tasks.
 
     Attributes:
         arrow: The schema that Spark expects.
-        decoded: What the decoder makes of messages.
+        decoded: The schema of the decoder.
         layout: The method whose calls are rows, or ``union``.
-        options: Those of the read.
+        options: The options of the read.
         wants_payload: Whether the bytes of the messages are a column.
-        conditions: Rows are dropped unless each may be true of them.
+        conditions: A row is dropped if one of these is false for it.
 
     """
 
@@ -95,12 +95,12 @@ class RowPlan:
 
     @property
     def needs_messages(self) -> bool:
-        """Whether messages are read at all; of calls a message may have several rows, or none."""
+        """Whether messages are read at all; with methods, a message may have any number of rows."""
         return bool(self.decoded.methods) or not _POSITION_COLUMNS.issuperset(self.arrow.names)
 
     @property
     def is_raw(self) -> bool:
-        """Whether nothing but the bytes is wanted of the messages."""
+        """Whether only the bytes of the messages are needed."""
         others = {*self.arrow.names} - {PAYLOAD} - _POSITION_COLUMNS
         return not self.decoded.methods and not others
 
@@ -110,7 +110,7 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     Yield the rows of a partition.
 
     Raises:
-        WireError: A message does not decode, and no column takes errors.
+        WireError: A message is malformed, and there is no column for errors.
         CorruptError: A roll file is damaged.
         IndexOutOfRangeError: Messages were deleted after the query was planned.
 
@@ -148,10 +148,10 @@ def _read_messages(
     queue: quire.Queue, numbering: Numbering, span: TopicRange, plan: RowPlan
 ) -> Iterator[tuple[int, _Array, _Arrays]]:
     """
-    Yield how many messages a batch is of, the indexes of its rows, and its columns.
+    Yield batches: the number of messages, the indexes of the rows, and the columns.
 
-    Cycle by cycle: a tailer alone would wait after a file without an end-of-file marker, and skip
-    a deleted one.
+    Reads cycle by cycle, because a tailer alone would wait at the end of a file without an
+    end-of-file marker, and skip a deleted one.
     """
     with tailer_for(queue, span.runs[-1].end_index) as tailer:
         for run in span.runs:
@@ -228,17 +228,17 @@ def _columns(
 
 def _lost(span: TopicRange, plan: RowPlan, seen: int) -> None:
     message = (
-        "messages that were there when the query was planned are gone, was a cycle deleted?"
+        "messages that existed when the query was planned are gone (was a cycle deleted?):"
         f" topic={span.topic} first={span.runs[0].first_index:#x}"
         f" end={span.runs[-1].end_index:#x} planned={span.count} read={seen}"
     )
     if plan.options.fail_on_data_loss:
-        raise IndexOutOfRangeError(f"{message} (failOnDataLoss=false reads what is left)")
+        raise IndexOutOfRangeError(f"{message} (failOnDataLoss=false reads the remaining messages)")
     _log.warning("%s", message)
 
 
 class _Rows:
-    """Makes the batches of a span: what the decoder gave, and the columns that it does not."""
+    """Builds the batches of a span from decoded columns and those that the source adds."""
 
     def __init__(self, numbering: Numbering, span: TopicRange, plan: RowPlan) -> None:
         self._numbering: Final = numbering

@@ -51,7 +51,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """A column that has one of some values."""
+    """A column whose value is one of several."""
 
     column: str
     values: tuple[Any, ...]
@@ -66,14 +66,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several conditions."""
+    """At least one of several conditions (``or``)."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """All of several conditions."""
+    """All of several conditions (``and``)."""
 
     parts: tuple[Condition, ...]
 
@@ -133,7 +133,7 @@ def _conjuncts(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - of Java
 
 
 def _translated(found: Any, columns: Mapping[str, str]) -> Condition | None:  # noqa: ANN401 - of Java
-    """Return a filter of Spark's sources as a condition; None: it is not understood."""
+    """Return a filter of Spark's as a condition; None if this kind is not supported."""
     kind = found.getClass().getSimpleName()
     if kind in {"And", "Or"}:
         parts = [_translated(it, columns) for it in (found.left(), found.right())]
@@ -155,7 +155,7 @@ def _translated(found: Any, columns: Mapping[str, str]) -> Condition | None:  # 
 
 
 def _value(found: Any) -> Any:  # noqa: ANN401 - of Java
-    """Return a literal as Python has it; None: it is not understood."""
+    """Return a literal as a Python value; None if its type is not supported."""
     if isinstance(found, (bool, int, float, str, Decimal)):
         return found
     if not hasattr(found, "getClass"):
@@ -171,7 +171,7 @@ def _value(found: Any) -> Any:  # noqa: ANN401 - of Java
 
 
 def bounds(conditions: tuple[Condition, ...], column: str) -> tuple[Any, Any]:
-    """Return the lowest and the highest value that a column can have; None: no limit is known."""
+    """Return the lowest and the highest value that a column can have; None: no known limit."""
     low, high = None, None
     for it in conditions:
         if isinstance(it, Among) and it.column == column:
@@ -189,7 +189,7 @@ def bounds(conditions: tuple[Condition, ...], column: str) -> tuple[Any, Any]:
 
 
 def names_among(conditions: tuple[Condition, ...], column: str) -> set[Any] | None:
-    """Return the only values that a column can have; None: it can have any."""
+    """Return the only values that a column can have; None: any."""
     found: set[Any] | None = None
     for it in conditions:
         values: set[Any] | None = None
@@ -203,7 +203,7 @@ def names_among(conditions: tuple[Condition, ...], column: str) -> set[Any] | No
 
 
 def kept(conditions: tuple[Condition, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of which each condition may be true."""
+    """Return the rows for which all conditions may be true."""
     mask = _all(conditions, batch)
     return batch if mask is None else batch.filter(mask)
 
@@ -229,7 +229,7 @@ def _joined(masks: list[_Array], join: Callable[[_Array, _Array], _Array]) -> _A
 
 
 def _mask(it: Condition, batch: pa.RecordBatch) -> _Array | None:
-    """Return of which rows a condition is true; None: this is not known."""
+    """Return for which rows a condition is true; None: unknown."""
     if isinstance(it, Each):
         return _all(it.parts, batch)
     if isinstance(it, Either):

@@ -39,7 +39,7 @@ from quire.spark.source_options import ReadOptions, refuse
 from quire.spark.spark_columns import any_texts, checked, default_columns
 from quire.spark.topics import open_queue
 
-# Places are made in Java a piece at a time, each an array of its sequence numbers.
+# Java generates positions piece by piece, each as an array of sequence numbers.
 _PIECE: Final = 65_536
 _PIECES_MAX: Final = 20_000
 _PIECE_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
@@ -64,29 +64,31 @@ def scan(  # noqa: PLR0913 - by keyword
     **options: Any,  # noqa: ANN401 - as Spark takes them
 ) -> DataFrame:
     """
-    Return the messages of a queue, or of several, as they are now.
+    Return the current messages of one or more queues.
 
-    The frame is a snapshot: later messages are in the next one. It has the rows and columns of
-    ``format("quire")``, for less of Spark's time.
+    The frame is a snapshot: for later messages, create another frame. It has the same rows and
+    columns as ``format("quire")``, but Spark reads it faster.
 
     Args:
         spark: The session.
         path: The directory of a queue, or of queues; or the address of a server or of a queue
             there, with the options ``token`` and ``tls``.
         topics: Only these topics.
-        schema: What the messages look like: a schema, its text, the name of a class as
-            ``module:Name``, or columns as ``"symbol string, price double"``. Of a Spark schema the
-            columns are exactly those.
-        method: Of an interface: only the calls of this one, its arguments as columns.
-        columns: Only these columns. Of nothing but ``_topic``, ``_index``, ``_cycle`` and
-            ``_sequence`` the rows are made without reading messages, and without Python.
-        where: Only the rows that this is true of: a condition of Spark, as
-            ``"_index >= 83000000000 and symbol = 'EURUSD'"``. Messages out of the range of
-            ``_topic``, ``_index`` and ``_cycle`` are not read, others are dropped by the workers.
-        lateness: By how much a message may be earlier than one before it, as ``"10 minutes"``. Then
-            messages out of the range of ``_timestamp`` are not read, either. Needs
-            ``timestampField``.
-        options: Those of the source, as ``startingOffsets``, ``timestampField`` or ``onError``.
+        schema: The structure of the messages: a schema, its text, the name of a class as
+            ``module:Name``, or columns such as ``"symbol string, price double"``. A Spark schema
+            determines the columns exactly.
+        method: One method of an interface: only its calls are rows, with its arguments as columns.
+        columns: Only these columns. If they are only ``_topic``, ``_index``, ``_cycle`` and
+            ``_sequence``, the rows are generated without reading messages, and without Python.
+        where: Only rows for which this condition of Spark is true, such as
+            ``"_index >= 83000000000 and symbol = 'EURUSD'"``. Messages that conditions on
+            ``_topic``, ``_index`` and ``_cycle`` rule out are not read; the workers drop other rows
+            where they can.
+        lateness: By how much a message may be earlier than one before it, such as ``"10 minutes"``.
+            Then messages that conditions on ``_timestamp`` rule out are not read, either. Requires
+            ``timestampField`` and *where*.
+        options: Options of the source, such as ``startingOffsets``, ``timestampField`` or
+            ``onError``.
 
     Raises:
         OptionsError: Options are not valid; the error lists every problem.
@@ -134,7 +136,7 @@ def scan(  # noqa: PLR0913 - by keyword
 def frame_of(
     spark: SparkSession, spans: Iterable[TopicRange], plan: RowPlan, schema: StructType
 ) -> DataFrame:
-    """Return the messages of *spans* as rows of *schema*, by the plan that was made of it."""
+    """Return the messages of *spans* as rows of *schema*, by a plan for that schema."""
     spans = [span for span in spans if span.runs]
     if not plan.needs_messages and all(span.is_dense for span in spans):
         return _places(spark, spans, plan)
@@ -154,7 +156,7 @@ def frame_of(
 
 
 def _places(spark: SparkSession, spans: Sequence[TopicRange], plan: RowPlan) -> DataFrame:
-    """Return the places of messages: each piece of a cycle is one row here, Java makes the rest."""
+    """Return the positions of messages: each row here is a piece of a cycle, which Java expands."""
     total = sum(span.count for span in spans)
     size = max(_PIECE, total // _PIECES_MAX)
     pieces = [piece for span in spans for piece in _pieces(span, plan.options, size)]
@@ -190,7 +192,7 @@ def _lateness_us(
     if lateness is None:
         return None
     if where is None or options.time_field is None:
-        refuse(["lateness is for a condition on _timestamp: give where and timestampField"], "scan")
+        refuse(["lateness requires where, a condition on _timestamp, and timestampField"], "scan")
     try:
         return duration_us(arguments.text("lateness", lateness))
     except ValueError as error:
@@ -213,7 +215,7 @@ def _described(schema: Schema | str | None) -> str | None:
 
 
 def _text(name: str, value: object) -> str:
-    """Return an option as Spark hands it to a source."""
+    """Return an option as Spark passes it to a source."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

@@ -1,10 +1,11 @@
 """
 Streams: where each batch of ``readStream.format("quire")`` ends, and what its tasks read.
 
-Spark keeps one process for a stream's offsets as long as the query runs. It asks here for the end
-of the next batch, writes that into the checkpoint, and then has the messages in between read: after
-a crash the same ones again. An offset is a dict from topic to the index of the next message, its
-topics sorted, so that equal offsets are equal texts; `checkpoints` has the whole form.
+While a query runs, Spark keeps one process that plans its batches. Spark asks that process for the
+end of the next batch, writes the end into the checkpoint, and then has the messages in between
+read; after a crash, it reads the same messages again. An offset is a dict from topic to the index
+of the next message, with sorted topics, so that equal offsets are equal texts; `checkpoints`
+describes the complete form.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from quire.spark.read.topic_tracker import Backlog, TopicTracker
 from quire.spark.source_options import ReadOptions, refuse
 from quire.spark.topics import ServedTopics, topic_in_errors, topics_of
 
-# This many queues are open at once: a process may not have all that many files.
+# At most this many queues are open at once, to save file descriptors.
 _OPEN_MAX: Final = 128
 
 _log = logging.getLogger("quire.spark")
@@ -56,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         """Plan the rows; queues are opened when the first batch is planned."""
         ending = options.given & {"endingoffsets", "endingtimestamp"}
-        refuse([f"a stream has no end: {name}" for name in sorted(ending)], of="stream")
+        refuse([f"a stream has no end, omit {name}" for name in sorted(ending)], of="stream")
         self._options = options
         self._plan = RowPlan.of(schema, options)
         self._followed: dict[str, TopicTracker] = {}
@@ -126,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             topic: {"index": ahead.end, "lag": ahead.count - counts[topic]}
             for topic, ahead in there.items()
         }
-        # A new topic without messages is none yet: it would make a batch of nothing.
+        # A new topic without messages is left out: it would lead to an empty batch.
         end = {topic: offset for topic, offset in end.items() if offset or topic in offsets}
         if end == offsets:
             return start
@@ -134,7 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return joined(end, self._marked(end, offsets, seen, expected))
 
     def _waits(self, available: int) -> bool:
-        """Return whether there are too few messages for a batch, and they can wait for more."""
+        """Return whether to wait, because there are too few messages for a batch."""
         fewest, now = self._options.min_per_trigger, monotonic()
         if fewest is None or self._target is not None or not available:
             return False
@@ -151,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen: Mapping[str, Expected],
         expected: Mapping[str, Expected],
     ) -> dict[str, Expected]:
-        """Add what the messages before each end are; a topic that stays keeps its mark."""
+        """Add the marks of the messages before each end; an unchanged topic keeps its mark."""
         topics, found = self._topics(), dict[str, Expected]()
         for topic, it in expected.items():
             mark = seen.get(topic, Expected()).mark
@@ -167,13 +168,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> list[Partition]:
         """
-        Cut the messages between two offsets into shares.
+        Divide the messages between two offsets into shares.
 
         Raises:
             DataLossError: Messages of the batch were deleted and ``failOnDataLoss`` is not false.
 
         """
-        topics = self.every_topic()  # of the plan, which may be of an earlier run
+        topics = self.every_topic()  # not only followed ones: an earlier run may have planned it
         spans: list[TopicRange] = []
         (offsets, seen), (stops, planned) = split(start), split(end)
         for topic, stop in stops.items():
@@ -211,7 +212,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         every = sorted({*start, *topics})
         chosen = self._options.chooses
         return {
-            # One that is no longer among `topics` keeps its place.
+            # A topic that is no longer selected keeps its offset.
             topic: Backlog(start[topic], ())
             if not chosen(topic)
             else self._look(
@@ -228,7 +229,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before: Expected,
         stop: tuple[int, Expected] | None = None,
     ) -> Backlog:
-        """Return the backlog from *offset*, up to *stop* if given, which must exist."""
+        """Return the backlog from *offset*, up to *stop* if given: those messages must exist."""
         if path is None:
             found = Backlog(offset, (), is_lossy=True)
             if topic in self._followed:
@@ -255,7 +256,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._server is not None:
                 return self._server.found()
             return topics_of(self._options.path)
-        except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
+        except (NotAQueueError, FileNotFoundError):  # all are gone, or none exists yet
             return {}
 
     def _topic(self, topic: str, path: str) -> TopicTracker:
@@ -270,7 +271,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @contextmanager
     def _skipping(self, topic: str) -> Generator[None]:
-        """Skip a topic that cannot be read, where data loss is allowed."""
+        """Skip a topic that cannot be read, if data loss is allowed."""
         try:
             yield
         except CorruptError as error:

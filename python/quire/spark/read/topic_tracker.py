@@ -1,12 +1,12 @@
 """
 A topic that a stream follows: which messages come next, and whether some of them are gone.
 
-An offset is the index of the next message: one more than that of the last that was read, which
-need not be the index of any message once a cycle is over; 0 stands for the first there is.
+An offset is the index of the next message: one more than the index of the last message read, so at
+the end of a cycle it is not the index of any message; 0 stands for the first message.
 
-Whether a cycle that was deleted had been read to its end is known as long as the stream runs, from
-the counts of finished cycles; a stream that is restarted has to assume that it was not. That a
-cycle with messages was there at all is known from the checkpoint: `quire.spark.read.checkpoints`.
+While a stream runs, it knows from the counts of finished cycles whether a deleted cycle had been
+read to its end; a restarted stream has to assume that it had not. The checkpoint records that a
+cycle with messages existed: see `quire.spark.read.checkpoints`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from quire.spark.source_options import ReadOptions
 from quire.spark.topics import TABLE, open_queue
 
 LINGER_MS: Final = 10_000
-"""As long as a tailer of a Vanilla Chronicle looks at a cycle that it has left."""
+"""How long a tailer of a Vanilla Chronicle still looks at the cycle that it has left."""
 
 _log = logging.getLogger("quire.spark")
 
@@ -51,11 +51,11 @@ class Backlog:
     The messages from an offset onwards.
 
     Attributes:
-        offset: Where the stream is if none of them are taken.
+        offset: The offset at which the backlog begins.
         runs: The messages, cycle by cycle.
         is_lossy: Whether messages before or among them are gone.
         cycles: The cycle of each run.
-        is_replaced: Whether others are in the place of messages that were read.
+        is_replaced: Whether other messages have replaced some that were read.
 
     """
 
@@ -67,11 +67,11 @@ class Backlog:
 
     @property
     def count(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return sum(run.count for run in self.runs)
 
     def until(self, end: int) -> Backlog:
-        """Return those before the offset *end*."""
+        """Return the messages before the offset *end*."""
         return replace(self, runs=tuple(_cut(self.runs, end)), cycles=())
 
     def after(self, count: int) -> int:
@@ -89,7 +89,7 @@ class Backlog:
         return self.after(self.count)
 
     def expected(self, count: int) -> Expected:
-        """Return what a checkpoint holds besides the offset after *count* of the messages."""
+        """Return what a checkpoint records besides the offset after *count* of the messages."""
         end = self.after(count)
         taken = sum(run.first_index < end for run in self.runs)
         return Expected(count if taken > 1 else 0, ranges_of(self.cycles[taken:]))
@@ -97,12 +97,12 @@ class Backlog:
 
 class TopicTracker:
     """
-    A topic, its queue kept open.
+    A topic whose queue is kept open.
 
     Args:
-        topic: Its name.
-        path: The queue's directory.
-        options: Those of the read.
+        topic: The name of the topic.
+        path: The queue's directory, or its address.
+        options: The options of the read.
 
     """
 
@@ -117,11 +117,11 @@ class TopicTracker:
         self._damaged: set[int] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it without its queue: tasks plan nothing."""
+        """Pickle the object without its queue, which tasks do not need."""
         return TopicTracker, (self._topic, self._path, self._options)
 
     def queue(self) -> quire.Queue:
-        """Return the queue, opened again if another one took its place in the directory."""
+        """Return the queue; open it again if another queue has replaced it."""
         table = self._table()
         if self._queue is None or table != self._opened:
             self.close()
@@ -155,17 +155,17 @@ class TopicTracker:
 
         Args:
             offset: The offset.
-            later: Cycles that are known to have messages.
-            mark: What the messages before the offset were.
+            later: Later cycles that are known to have had messages.
+            mark: The digest of the messages before the offset.
 
         """
         queue = self.queue()
         adapter_of(queue).refresh(queue)
         numbering = numbering_of(queue)
         cycle, sequence = numbering.to_cycle(offset), numbering.to_sequence(offset)
-        # Listed before they are counted: then all but the last are finished.
+        # Listed before they are counted, so that all but the last are finished.
         counts = {
-            # Of a damaged cycle nothing more is read.
+            # No more messages of a damaged cycle are read.
             each: self._count(queue, each, damaged=sequence if each == cycle else 0)
             for each in self._settled(queue)
             if each >= cycle
@@ -183,7 +183,7 @@ class TopicTracker:
         is_missing = bool(runs) and (
             self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
         )
-        if isinstance(queue, FarQueue) and counts:  # a server says no more of them than this
+        if isinstance(queue, FarQueue) and counts:  # a server does not report finished cycles
             self._finished |= {each: n for each, n in counts.items() if each != max(counts)}
         self._forget(counts, cycle)
         cycles = tuple(numbering.to_cycle(run.first_index) for run in runs)
@@ -194,10 +194,10 @@ class TopicTracker:
         Return the messages from *offset* to *end*.
 
         Args:
-            offset: The index of the first.
-            end: The index after the last.
-            before: What was seen when *offset* was planned.
-            planned: What was seen when *end* was.
+            offset: The index of the first message.
+            end: The index after the last message.
+            before: The records made when *offset* was planned.
+            planned: The records made when *end* was planned.
 
         """
         found = self.ahead(offset, before.later, before.mark).until(end)
@@ -210,11 +210,11 @@ class TopicTracker:
         return replace(found, is_lossy=found.is_lossy or not is_whole)
 
     def mark(self, offset: int) -> str:
-        """Return what the last messages before an offset are."""
+        """Return the digest of the last messages before an offset."""
         return mark_of(self.queue(), offset)
 
     def range_of(self, runs: tuple[CycleRange, ...]) -> TopicRange:
-        """Return messages as tasks read them."""
+        """Return messages in the form that tasks read."""
         return TopicRange(self._topic, self._path, runs, numbering_of(self.queue()).is_dense)
 
     def close(self) -> None:
@@ -249,8 +249,8 @@ class TopicTracker:
         """
         Return the cycles to read.
 
-        A slow writer of a Vanilla Chronicle may still append to the cycle before one that has just
-        begun. An offset could not come back for that, so the new cycle waits.
+        When a cycle of a Vanilla Chronicle has just begun, a slow writer may still append to the
+        previous one. An offset cannot go back, so the new cycle is read only later.
         """
         cycles = cycles_of(queue)
         if not adapter_of(queue).appends_late(queue) or len(cycles) <= 1:
@@ -259,7 +259,7 @@ class TopicTracker:
         return cycles[:-1] if 0 <= age_ms < LINGER_MS else cycles
 
     def _is_missing(self, counts: dict[int, int], cycle: int, sequence: int, offset: int) -> bool:
-        """Return whether a cycle from the offset's on is gone with messages that were not read."""
+        """Return whether the offset's cycle, or a later one, is gone with unread messages."""
         if offset and cycle not in counts and self._finished.get(cycle) != sequence:
             return True
         return any(
@@ -267,13 +267,13 @@ class TopicTracker:
         )
 
     def _forget(self, counts: dict[int, int], cycle: int) -> None:
-        """Keep the counts of existing files, and of the cycle that was read last."""
+        """Drop all counts but those of existing files and of the cycle that was read last."""
         kept = {each: n for each, n in self._finished.items() if each in counts or each == cycle}
         self._finished = kept
 
     def _table(self) -> Identity | None:
         if is_remote(self._path):
-            return None  # what was replaced there is noticed by its marks
+            return None  # a replaced queue of a server is noticed by its marks
         return identity_at(Path(self._path, TABLE)) or identity_at(self._path)
 
 
@@ -283,7 +283,7 @@ def now_ms() -> float:
 
 
 def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
-    """Return whether one of the cycles after *cycle* that had messages is gone."""
+    """Return whether a cycle after *cycle* that had messages is gone."""
     return any(
         each not in counts for low, high in later for each in range(max(low, cycle + 1), high + 1)
     )

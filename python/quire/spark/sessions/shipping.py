@@ -1,9 +1,9 @@
 """
-Sending this copy of the package to a cluster whose Python has none.
+Sending this copy of the package to a cluster whose Python lacks it.
 
-The package is native, and Python imports no native module from a zip: a ``--py-files`` does not do.
-An archive does, which Spark unpacks where an executor runs, with its name on the workers' path.
-Workers that plan queries on the driver's machine find the package through a link.
+Python cannot import a native module from a zip, so ``--py-files`` is no option. Instead, Spark
+unpacks an archive in the directory of each executor, and the archive's name is put on the workers'
+path. Workers that plan queries on the driver's machine find the package through a link.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _CACHES: Final = "__pycache__"
 
 def settings(others: Mapping[str, str]) -> dict[str, str]:
     """
-    Return *others* and what sends the package; call it before Spark's Java starts.
+    Return *others* with the settings that send the package; call it before Spark's Java starts.
 
     Args:
-        others: Spark's settings; archives and a path of the workers in them are kept.
+        others: Spark's settings; their archives and the workers' path are kept.
 
     """
     folder = _folder()
@@ -45,7 +45,7 @@ def settings(others: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def _folder() -> Path:
-    """Make the archive and the links, which are removed when the process ends."""
+    """Create the archive and the links, which are removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="quire-shipped-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     links = folder / "links"
@@ -67,7 +67,7 @@ def _packages() -> Iterator[Path]:
 
 
 def _put_first(folder: str) -> None:
-    """Put a folder on the path of the processes to come."""
+    """Put a folder first on the Python path of processes started later."""
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if folder not in path:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, *path)))

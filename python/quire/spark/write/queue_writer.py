@@ -1,4 +1,4 @@
-"""Writing a frame into a queue: tasks stage messages, the driver appends them."""
+"""Writing a frame to a queue: tasks stage messages, the driver appends them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _ROOT_EXECUTION: Final = "spark.sql.execution.root.id"
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What a task staged, and on whose behalf."""
+    """The part that a task staged, and the writer it belongs to."""
 
     writer: str
     part: Part | None
 
 
 class QuireWriter(DataSourceArrowWriter):
-    """A batch write: of a writer of its own, or of the options ``writeId`` and ``batchId``."""
+    """A batch write, named by the options ``writeId`` and ``batchId``, or by a new name."""
 
     def __init__(self, options: WriteOptions) -> None:
         """Give the write its name."""
@@ -49,18 +49,18 @@ class QuireWriter(DataSourceArrowWriter):
         return _stage(self._options, self._writer, self._options.batch_id, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Append what the tasks staged."""
+        """Append the staged messages."""
         options, kept = self._options, self._options.write_id is not None
         options.place.commit(self._writer, options.batch_id, _parts(messages), kept=kept)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """Remove what the tasks staged."""
+        """Remove the staged messages."""
         options = self._options
         options.place.abort(self._writer, options.batch_id)
 
 
 class QuireStreamWriter(DataSourceStreamArrowWriter):
-    """The batches of a stream: the writer is the query, whose id its checkpoint keeps."""
+    """The batches of a stream: the writer is the query, whose id is in its checkpoint."""
 
     def __init__(self, options: WriteOptions) -> None:
         """Keep the options."""
@@ -74,12 +74,12 @@ class QuireStreamWriter(DataSourceStreamArrowWriter):
         return _stage(self._options, query, int(batch), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Append what the tasks staged, unless the batch is in the queue."""
+        """Append the staged messages, unless the batch is in the queue."""
         for writer in {it.writer for it in messages if isinstance(it, Staged)}:
             self._options.place.commit(writer, batchId, _parts(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Remove what the tasks staged."""
+        """Remove the staged messages."""
         for writer in {it.writer for it in messages if isinstance(it, Staged)}:
             self._options.place.abort(writer, batchId)
 
@@ -99,7 +99,7 @@ def _stage(
 
 
 def _creates_table(task: TaskContext) -> bool:
-    """Return whether the write is a part of a command: of a batch of a stream, or a new table."""
+    """Return whether the write is part of a command that creates a table from rows."""
     root, own = task.getLocalProperty(_ROOT_EXECUTION), task.getLocalProperty(_EXECUTION)
     return root != own and task.getLocalProperty(_QUERY) is None
 

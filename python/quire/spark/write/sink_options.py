@@ -49,14 +49,14 @@ _NAMES: Final = (
     "keyVariable",
 )
 OF_A_TABLE: Final = (
-    "a Python source does not learn which table Spark writes to: insert into NAME with (path"
+    "Spark does not pass the path of a table to a Python source: insert into NAME with (path"
     " '/data/queue') …, or into a temp view: create temp view NAME (symbol string) using quire"
     " options (path '/data/queue')"
 )
 NOT_A_NEW_TABLE: Final = (
-    "quire sink: a table that is created from rows (saveAsTable, create table … as select) could"
-    " not be read, Spark passes its path to nobody; nothing was written. Write with .save(path);"
-    " then create temp view NAME using quire options (path '/data/queue'), or a table:"
+    "quire sink: a table created from rows (saveAsTable, create table … as select) could not be"
+    " read, because Spark does not pass its path to the source; nothing was written. Write with"
+    " .save(path); then create temp view NAME using quire options (path '/data/queue'), or a table:"
     " create table NAME using quire options (path '/data/queue')"
 )
 _SMALL_BLOCK: Final = 64 << 10
@@ -67,14 +67,14 @@ _SPARKS_OWN: Final = ("checkpointLocation",)
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """
-    What a write was asked for.
+    The options of a write.
 
     Attributes:
         place: The queue.
-        block_bytes: By how much its files grow.
-        write_id: What makes a repeated write known; None: it is not.
-        batch_id: The number of the write among those of the same name: older ones are done.
-        encoding: What rows become, as :class:`quire.arrow.encoder.Encoder` takes it.
+        block_bytes: By how much the queue's files grow.
+        write_id: The name by which a repetition of the write is recognised; None: it is not.
+        batch_id: The number of the write among those with the same name.
+        encoding: The arguments of :class:`quire.arrow.encoder.Encoder`.
 
     """
 
@@ -86,14 +86,14 @@ class WriteOptions:
 
     @property
     def longest(self) -> int:
-        """How many bytes a message may have; the kernel's rule, or less in very small blocks."""
+        """The length of the longest message, by the kernel's rule or less in very small blocks."""
         block = self.block_bytes
         return min(max(block // 4, min(block, _SMALL_BLOCK)), _LONGEST)
 
     @staticmethod
     def of(options: Mapping[str, str], columns: StructType, *, overwrite: bool) -> WriteOptions:
         """
-        Read Spark's options; case does not matter.
+        Parse Spark's options.
 
         Raises:
             OptionsError: Options are not valid, or the columns cannot become messages; the error
@@ -103,8 +103,8 @@ class WriteOptions:
         problems: list[str] = []
         if overwrite:
             problems.append(
-                "messages of a queue are never replaced, mode=overwrite and outputMode=complete"
-                " cannot be done: use append, and another path for other contents"
+                "messages of a queue are never replaced, so mode=overwrite and outputMode=complete"
+                " are not supported: use append, or another path for new content"
             )
         given = Given(options, problems.append)
         found = _options(given, problems.append)
@@ -116,7 +116,7 @@ class WriteOptions:
 
 def check_names(options: Mapping[str, str]) -> None:
     """
-    Do nothing if all names of a sink's options are known.
+    Check that all names of a sink's options are known.
 
     Raises:
         OptionsError: Options are unknown; the error lists their names.
@@ -128,7 +128,7 @@ def check_names(options: Mapping[str, str]) -> None:
 
 
 def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns that go into messages: not what the source says about each."""
+    """Return the columns to write, without those that the source adds to messages."""
     return batch.select([name for name in batch.schema.names if name not in METADATA])
 
 
@@ -164,16 +164,18 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
 
 
 def _identity(given: Given, report: Callable[[str], None]) -> tuple[str | None, int]:
-    """Return what makes a repeated write known: its name and number."""
+    """Return the name and number by which a repetition of the write is recognised."""
     write_id = given.text("writeId")
     if write_id is not None and not WRITER.fullmatch(write_id):
         report(
-            "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
+            "writeId may have letters, digits, '_', '.' and '-', and must not be lock:"
             f" writeId={write_id}"
         )
     batch_id = given.text("batchId")
     if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
-        report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
+        report(
+            f"batchId must be a number, and requires writeId: batchId={batch_id} writeId={write_id}"
+        )
         batch_id = None
     return write_id, int(batch_id or 0)
 
@@ -190,12 +192,12 @@ def _encoding(given: Given, report: Callable[[str], None], *, is_fieldless: bool
 
 
 def _served(address: str, given: Given, report: Callable[[str], None]) -> WriteOptions:
-    """Return the options of a write to a queue of a server, which is made if it is not there."""
+    """Return the options of a write to a queue of a server, created if it does not exist."""
     for name in ("stagingLocation", "blockBytes"):
         if given.text(name) is not None:
-            report(f"{name} is for queues of this machine: the server stages where it runs")
+            report(f"{name} is only for queues of this machine: omit it for a server")
     if given.key().is_known:
-        report("keyFile and keyVariable are for queues of this machine: a server has no key")
+        report("keyFile and keyVariable are only for queues of this machine: a server has no key")
     server = given.server()
     asked = {"roll_cycle": given.text("rollCycle"), "wire_type": given.text("wireType")}
     made = {name: text for name, text in asked.items() if text is not None}
@@ -221,7 +223,7 @@ def _look_at_server(
     made: Mapping[str, str],
     report: Callable[[str], None],
 ) -> str | None:
-    """Compare with the queue, if there is one, and return its wire type."""
+    """Check the options against an existing queue, and return its wire type."""
     try:
         queue = open_remote(
             address, {**server, "create": False, "roll_cycle": made.get("roll_cycle")}
@@ -230,11 +232,11 @@ def _look_at_server(
         return None
     with queue:
         if queue.read_only:
-            report(f"the server only reads the queue: path={address}")
+            report(f"the server has the queue only for reading: path={address}")
         if queue._link.format != CHRONICLE:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             report(
-                "a sink writes only to a Chronicle Queue, which records the batches that it has"
-                f" among its messages: path={address}"
+                "a sink writes only to a Chronicle Queue, where it can record batches among the"
+                f" messages: path={address}"
             )
             return None
         found, wanted = queue.wire_type, made.get("wire_type")
@@ -250,23 +252,26 @@ def _look_at(
     key: KeySource,
     report: Callable[[str], None],
 ) -> str | None:
-    """Compare with the queue, if there is one, and return the wire type to write with."""
+    """Check the options against an existing queue; return the wire type to write with."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         report(f"path is not a directory: path={path}")
         return wire_type
     inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
     if inside is not None and not (folder / TABLE).exists():
-        report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
+        report(
+            f"path is a directory of queues, give the path of one: path={path}"
+            f" found={inside.parent}"
+        )
     try:
         adapter = adapter_at(path)
         if adapter is not None and not adapter.is_wire:
             report(
-                "a sink writes only to a Chronicle Queue, which records the batches that it has"
-                f" among its messages: path={path} format={adapter.name}"
+                "a sink writes only to a Chronicle Queue, where it can record batches among the"
+                f" messages: path={path} format={adapter.name}"
             )
             return wire_type
-        ring = key.ring()  # also of a queue that is not there yet
+        ring = key.ring()  # also for a queue that does not exist yet
         if ring is not None:
             ring.check_current()
         with quire.open(
@@ -278,7 +283,7 @@ def _look_at(
         ) as queue:
             found = queue.roll_cycle.name
         if roll_cycle not in {None, found}:
-            report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found}")
+            report(f"the queue has another roll cycle: rollCycle={roll_cycle} found={found}")
         stored = stored_wire_type(path)
         if stored is not None and (wire_type or stored).upper() != stored:
             report(f"the queue has another wire type: wireType={wire_type} found={stored}")
@@ -295,7 +300,7 @@ def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:
         return None
     try:
         if (found := schema_of(text)) is None:
-            report(f"schema is the text of a quire.Schema, or module:Name: schema={text}")
+            report(f"schema must be the text of a quire.Schema, or module:Name: schema={text}")
     except (ValueError, TypeError, ImportError, AttributeError, QuireError) as error:
         report(f"schema={text}: {error}")
         return None
@@ -305,12 +310,15 @@ def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:
 def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list[str]) -> None:
     fields = StructType([it for it in columns if it.name not in METADATA])
     if not fields.names:
-        problems.append(f"no column goes into messages: columns={', '.join(columns.names)}")
+        problems.append(
+            "there is no column to write, only those that the source adds:"
+            f" columns={', '.join(columns.names)}"
+        )
         return
     if variants := [it.name for it in fields if has_variant(it.dataType)]:
         problems.append(
-            f"no message has a variant: column={variants[0]}, write to_json({variants[0]}), or"
-            " variant_get with a type"
+            f"a message cannot hold a variant: column={variants[0]}, write to_json({variants[0]}),"
+            " or variant_get with a type"
         )
         return
     if others := [it for it in fields if not _has_values(it)]:
@@ -327,7 +335,7 @@ def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list
 
 
 def _has_values(field: StructField) -> bool:
-    """Return whether Arrow has the type; it has no elements of no type, as those of ``array()``."""
+    """Return whether Arrow supports the type; it lacks that of the elements of ``array()``."""
     try:
         arrow_schema(StructType([field]))
     except (PySparkException, ValueError):

@@ -1,4 +1,4 @@
-"""Where a write goes: a queue of this machine, or one of a server."""
+"""The destination of a write: a queue of this machine, or of a server."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ _COMMIT_S: Final = 600.0
 
 
 class Staging(Protocol):
-    """The part of one task, which is forgotten if the task fails."""
+    """The part of one task, which is dropped if the task fails."""
 
     def write(self, messages: pa.Array[Any]) -> None:
         """Add messages, a ``large_binary`` array."""
         ...
 
     def finish(self) -> Part | None:
-        """Have it on the medium; None if there was nothing to write."""
+        """Make the part durable; return None if there was no message."""
         ...
 
 
 class Place(Protocol):
-    """A queue that batches are appended to, each once."""
+    """A queue to which batches are appended, each once."""
 
     def staging(
         self, writer: str, batch: int, partition: int, longest: int | None
     ) -> AbstractContextManager[Staging]:
-        """Return what stages the messages of a task."""
+        """Stage the messages of a task."""
         ...
 
     def commit(self, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True) -> bool:
-        """Append a batch unless it is there; return whether it was new."""
+        """Append a batch unless the queue has it; return whether it was new."""
         ...
 
     def abort(self, writer: str, batch: int) -> None:
-        """Remove what was staged for a batch."""
+        """Remove the staged messages of a batch."""
         ...
 
 
@@ -71,28 +71,28 @@ class LocalPlace:
     def staging(
         self, writer: str, batch: int, partition: int, longest: int | None
     ) -> AbstractContextManager[Staging]:
-        """Return what stages the messages of a task in a file."""
+        """Stage the messages of a task in a file."""
         target = self.target
         return PartWriter(target.staging.batch(writer, batch), partition, longest, target.ring())
 
     def commit(self, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True) -> bool:
-        """Append a batch unless it is there; return whether it was new."""
+        """Append a batch unless the queue has it; return whether it was new."""
         return commits.commit(self.target, writer, batch, parts, kept=kept)
 
     def abort(self, writer: str, batch: int) -> None:
-        """Remove what was staged for a batch."""
+        """Remove the staged messages of a batch."""
         commits.abort(self.target, writer, batch)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedPlace:
     """
-    A queue of a server, which stages and commits where it runs, by the same means.
+    A queue of a server, which stages and commits on its own machine in the same way.
 
     Attributes:
-        address: Its address.
-        server: The token, and what is trusted. Never shown.
-        made: What the queue is made with if it is not there.
+        address: The address of the queue.
+        server: The token and ``tls``. Never shown.
+        made: The options to create the queue with if it does not exist.
         sync: Make each batch durable before it is recorded as done.
 
     """
@@ -114,7 +114,7 @@ class ServedPlace:
     def staging(
         self, writer: str, batch: int, partition: int, longest: int | None
     ) -> Generator[Staging]:
-        """Return what stages the messages of a task at the server, which checks their lengths."""
+        """Stage the messages of a task at the server, which checks their lengths."""
         del longest
         with self._connected() as (connection, topic):
             number = connection.call("QUIRE.SINK", "OPEN", topic, writer, batch, partition)
@@ -122,9 +122,9 @@ class ServedPlace:
 
     def commit(self, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True) -> bool:
         """
-        Append a batch unless it is there; return whether it was new.
+        Append a batch unless the queue has it; return whether it was new.
 
-        It is always remembered, so that it may be asked for again where the answer was lost.
+        The record is always kept, so that the request can be repeated if the answer was lost.
         """
         del kept
         words: list[str | int] = [] if self.sync else ["NOSYNC"]
@@ -145,20 +145,20 @@ class ServedPlace:
                         raise
 
     def abort(self, writer: str, batch: int) -> None:
-        """Remove what was staged for a batch."""
+        """Remove the staged messages of a batch."""
         with self._connected() as (connection, topic):
             connection.call("QUIRE.SINK", "ABORT", topic, writer, batch)
 
 
 class _ServedPart:
-    """A part of a task that the server has; it goes with the connection unless it was finished."""
+    """A task's part at the server, which drops it with the connection unless it was finished."""
 
     def __init__(self, connection: Connection, topic: str, number: int, partition: int) -> None:
         self._connection, self._topic = connection, topic
         self._number, self._partition = number, partition
 
     def write(self, messages: pa.Array[Any]) -> None:
-        """Send messages, about a megabyte at once."""
+        """Send messages, about a megabyte at a time."""
         start, size = 0, 0
         for place, message in enumerate(messages):
             size += len(message.as_buffer())
@@ -179,12 +179,12 @@ class _ServedPart:
         self._ask("WRITE", self._topic, self._number, own, content)
 
     def finish(self) -> Part | None:
-        """Have it on the server's medium; None if there was nothing to write."""
+        """Make the part durable at the server; return None if there was no message."""
         found = self._ask("CLOSE", self._topic, self._number)
         return None if found is None else Part(found[0].decode(), self._partition, found[1])
 
     def _ask(self, *words: str | int | bytes) -> Any:  # noqa: ANN401 - whatever the server says
-        """Ask once: a part does not outlive its connection, Spark repeats the task."""
+        """Send a request once: a part is lost with its connection, and Spark repeats the task."""
         ends = self._connection.deadline()
         self._connection.send(packed(("QUIRE.SINK", *words)), ends)
         return self._connection.receive(ends)

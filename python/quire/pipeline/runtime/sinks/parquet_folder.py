@@ -51,7 +51,9 @@ class ParquetFolder:
 
         """
         if ":/" in path and not path.startswith("file:"):
-            raise PipelineError(f"a Parquet sink needs a folder that the driver sees: path={path}")
+            raise PipelineError(
+                f"a Parquet sink needs a folder in a mounted file system: path={path}"
+            )
         self._path = Path(unquote(urlsplit(path).path) if path.startswith("file:") else path)
         self._writer = writer
         self._former = re.compile(rf"(?:{former or re.escape(writer)})-\d{{9}}(?=-|$)")
