@@ -222,7 +222,7 @@ class DocumentReading(FarTailer, ABC):
         with opened(output, "output") as queue:
             if str(queue.path) == self.path:
                 raise ValueError(
-                    "the queue that was written is needed, not the one that is read:"
+                    "expected the queue that was written, not the one that is read:"
                     f" path={self.path}"
                 )
             found = _last_source(queue, self._source_id)
@@ -230,7 +230,7 @@ class DocumentReading(FarTailer, ABC):
             self.to_start()
         elif not self.move_to_index(found[0]) or self._next() is None:
             raise IndexOutOfRangeError(
-                f"a history names a message that is not there: index={found[0]:#x}"
+                f"a history names a missing message: index={found[0]:#x}"
                 f" path={self.path} named_by={found[1]:#x} output={queue.path}"
             )
 

@@ -247,7 +247,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self.close()
         raise RollCycleMismatchError(
             f"the queue has another roll cycle: asked={asked} found={self.roll_cycle.name}"
-            f" path={self.path} (leave roll_cycle out to join it)"
+            f" path={self.path} (omit roll_cycle to open it with its own)"
         )
 
     def _beside(self, url: str, *, read_only: bool = False) -> RemoteQueue:

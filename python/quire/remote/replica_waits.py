@@ -72,7 +72,7 @@ class RemoteStates:
 
     def _void(self, index: int) -> ReplicationError:
         return ReplicationError(
-            "nobody knows whether replicas have the message: since it was appended another epoch"
+            "it is unknown whether replicas have the message: since it was appended another epoch"
             " has begun, or messages were cut off the queue's end, and it may have been taken out"
             " of the queue (look for it, and append it again if it is gone):"
             f" index={index:#x} path={self._queue.url}"
@@ -81,7 +81,7 @@ class RemoteStates:
     def _late(self, index: int, quorum: Wait, timeout_s: float) -> WaitTimeoutError:
         members = {it.name: it.acknowledged_index for it in self._queue.replicas() if it.in_sync}
         error = WaitTimeoutError(
-            "replicas did not acknowledge in time, and the message stays in the queue:"
+            "replicas did not acknowledge in time; the message stays in the queue:"
             f" index={index:#x} waited_s={timeout_s} wait={quorum} in_sync={[*members]}"
             f" path={self._queue.url}"
         )
