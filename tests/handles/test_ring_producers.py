@@ -123,7 +123,7 @@ def test_an_older_ring_with_messages_is_refused_with_a_remedy(path: Path) -> Non
     for mode in ("async", "none"):
         with pytest.raises(
             quire.errors.UnsupportedError,
-            match="the version of Quire that created it, which drains",
+            match="version of Quire that created it, which drains",
         ):
             quire.open(path, buffer_mode=mode)
     assert (path / RING).exists()
