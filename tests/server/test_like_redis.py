@@ -376,12 +376,12 @@ def test_what_differs_from_redis_gives_its_reason(tmp_path: Path) -> None:
         first = client.xadd("orders", {"n": "1"})
         calls = {
             "XDEL orders 1-0": "removing one message",
-            "XADD orders 5-0 n 1": "id of one's own",
+            "XADD orders 5-0 n 1": "explicit id",
             "XADD orders MAXLEN 5 * n 1": "trims",
             "XTRIM orders MAXLEN 5": "exact trimming",
             "DEL orders": "removing a queue",
             "XSETID orders 1-0": "last id",
-            "XADD orders * a 1 a 2": "there twice",
+            "XADD orders * a 1 a 2": "given twice",
             "GET orders": "unknown command",
             "XINFO STREAM orders FULL": "not supported",
         }

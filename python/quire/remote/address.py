@@ -55,7 +55,9 @@ def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
     except ValueError as error:
         raise OptionsError(f"invalid address of a queue: {error} url={url!r:.200}") from None
     if parts.username is not None or parts.password is not None:
-        raise OptionsError("an address holds no token, as addresses are logged: give token=")
+        raise OptionsError(
+            "a token does not belong in an address, as addresses are logged: pass token="
+        )
     topic = unquote(parts.path).strip("/")
     is_short = names_queue and not topic
     if not host or not port or is_short or parts.query or parts.fragment:

@@ -47,7 +47,7 @@ def refused(text: str) -> Exception:
 
 
 def _without_token(_text: str) -> RefusedError:
-    return RefusedError("NOAUTH the server requires a token, and none was given")
+    return RefusedError("NOAUTH the server requires a token, but none was given")
 
 
 def _moved(text: str) -> RefusedError:

@@ -137,7 +137,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         )
         if found is None:
             raise ServerLostError(
-                f"the message was appended, but its index is not known any more: queue={self.path}"
+                "the message was appended, but the server has forgotten its"
+                f" index: queue={self.path}"
             )
         return found
 

@@ -302,7 +302,7 @@ class Connection:
             return ServerLostError(f"the connection was lost: queue={address} error={error}")
         if _is_foreign(error):
             return ServerLostError(
-                f"not a Quire server answered: queue={address} error={error} (a quire://"
+                f"the process that answered is not a Quire server: queue={address} error={error} (a quire://"
                 " address has the port of --listen, not that of --flight or --web)"
             )
         return error
@@ -411,9 +411,9 @@ class Connection:
         if self._is_settled:
             problem = f"the queue is served elsewhere now: queue={here.url} (open it again)"
         elif there in {*self._sent_by, here}:
-            problem = f"servers redirect the client in circles (correct their --peer): way={way}"
+            problem = f"the servers redirect clients in circles (correct their --peer): way={way}"
         elif len(self._sent_by) >= _MOST_MOVES:
-            problem = f"too many redirects of the client: way={way}"
+            problem = f"too many redirects: way={way}"
         elif not self.server.leads_to(there.host):
             problem = (
                 f"the queue is served elsewhere: queue={here.url} server={there.url} (open it"

@@ -73,7 +73,7 @@ class FlightTailer(RemoteTailer):
         columns = cast("list[Any]", batch.columns)
         kinds = [it.type for it in columns]
         if kinds != [_INDEX, _PAYLOAD] or any(it.null_count for it in columns):
-            raise RefusedError(f"the server sent other columns: {batch.schema.names}")
+            raise RefusedError(f"the server sent unexpected columns: {batch.schema.names}")
         index, payload = columns
         first, rows = payload.offset, batch.num_rows
         _, indexes = index.buffers()

@@ -148,7 +148,7 @@ class RemoteLink:
         found = queue if isinstance(queue, str) else getattr(queue, "path", None)
         if not is_remote(found):
             raise UnsupportedError(
-                f"not supported in a {FORMAT}: a queue elsewhere (give one of the same server)"
+                f"not supported in a {FORMAT}: a queue elsewhere (give one on the same server)"
             )
         address = parse(str(found))
         if address[:2] != self.address[:2]:

@@ -216,7 +216,8 @@ class RemoteQueue(Queue, FarQueue, Handle):
         """
         if _MISSING("on_missing", on_missing) == "raise":
             raise UnsupportedError(
-                "not supported: tailer(on_missing=) of a RemoteQueue (the server skips them)"
+                "not supported: tailer(on_missing=) of a RemoteQueue (the"
+                " server skips missing cycles)"
             )
         made = RemoteTailer(self._link, self, _NAME("name", name), shared=shared)
         self._keep(made)

@@ -73,7 +73,7 @@ class RemoteStates:
     def _void(self, index: int) -> ReplicationError:
         return ReplicationError(
             "it is unknown whether replicas have the message: since it was appended another epoch"
-            " has begun, or messages were cut off the queue's end, and it may have been taken out"
+            " has begun, or messages were cut off the queue's end, and it may have been removed"
             " of the queue (look for it, and append it again if it is gone):"
             f" index={index:#x} path={self._queue.url}"
         )

@@ -117,7 +117,9 @@ def put_aside(
         _build(queue, aside, index, given)
         done = _go_on(queue, writer, folder, aside)
     if done is None:  # another process removed it
-        raise UnsafePathError(f"what was built is gone: path={fspath(path)}/{FOLDER}/{_BUILT}")
+        raise UnsafePathError(
+            f"the folder being built has vanished: path={fspath(path)}/{FOLDER}/{_BUILT}"
+        )
     return done
 
 

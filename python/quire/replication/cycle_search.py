@@ -79,7 +79,7 @@ class CycleSearch:
         """
         if asked != self.asked:
             raise ReplicationError(
-                f"the source answered a question that was not asked: range={asked}"
+                f"the source answered a request that was not sent: range={asked}"
             )
         if lowest > self._first:  # it has deleted cycles meanwhile
             self.__init__(self._digests, [*self._cycles, self._newest], lowest)  # type: ignore[misc]

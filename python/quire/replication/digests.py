@@ -144,7 +144,7 @@ class CycleDigests:
             with own_folder(self._queue) as folder:
                 folder.replace(NAME, content + hashlib.sha256(content).digest())
         except OSError as error:  # a full disk: they are computed again
-            _log.warning("the digests of cycles cannot be kept: reason=%s", error)
+            _log.warning("the digests of cycles cannot be stored: reason=%s", error)
 
 
 _Kept = dict[int, tuple[_Identity, CycleDigest]]
@@ -160,7 +160,7 @@ def _read(queue: JournalQueue) -> _Kept:
     is_whole = body.startswith(_MAGIC) and len(entries) % _KEPT.size == 0
     if not is_whole or hashlib.sha256(body).digest() != found:
         if content:
-            _log.warning("%s is damaged, and made again: path=%s", NAME, queue.path)
+            _log.warning("%s is damaged, and is created again: path=%s", NAME, queue.path)
         return {}
     kept: _Kept = {}
     for cycle, metadata, following, *identity, digest in _KEPT.iter_unpack(entries):

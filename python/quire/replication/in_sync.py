@@ -138,7 +138,7 @@ class InSyncSet:
             elif now - self._away_since.setdefault(name, now) >= self._drop_after_s:
                 self._states.forget(name)
                 _log.warning(
-                    "a sink was away for too long, and appends no longer wait for it: name=%s "
+                    "a sink was away too long, and appends no longer wait for it: name=%s "
                     "drop_after_s=%s",
                     name,
                     self._drop_after_s,

@@ -147,5 +147,5 @@ def _text(found: Mapping[str, Any], key: str) -> str:
 
 
 def _refused(key: str, expected: str, value: object) -> ReplicationError:
-    text = f"the source did not say how its queue is laid out: expected {expected}"
+    text = f"the source did not send the layout of its queue: expected {expected}"
     return ReplicationError(f"{text}: key={key} found={value!r}")

@@ -24,7 +24,7 @@ def check_name(name: str) -> None:
 
     """
     if not is_name(name):
-        text = f"a name has 1 to {LIMIT} bytes of UTF-8 that can be printed"
+        text = f"a name must have 1 to {LIMIT} bytes of UTF-8 that can be printed"
         raise OptionsError(f"{text}: {name=}")
 
 

@@ -174,8 +174,11 @@ class Node:
         self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
         here = await result_of(in_thread(self._home.begin))
         if self._has_lost and here is not None:
-            text = "messages that this node had are missing here, and it is not promoted"
-            hint = "until another is the source; quire promote, with this node ended, does without"
+            text = "this node has lost messages that it had, and is not promoted"
+            hint = (
+                "until another node is the source; quire promote, with this"
+                " node stopped, promotes it anyway"
+            )
             _log.warning("%s: name=%s path=%s (%s)", text, self._name, self._home.path, hint)
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
@@ -184,12 +187,12 @@ class Node:
         while found is None:
             queues = await result_of(in_thread(self._candidate.queues))
             if len(queues) > 1:
-                text = "etcd has several queues: say which one by its identity"
+                text = "etcd has several queues: name one by its identity"
                 raise OptionsError(f"{text}: path={self._home.path} queues={','.join(queues)}")
             if queues:
                 found = queues[0]
             else:
-                self._note("there is no queue here, and no queue has a source: waiting")
+                self._note("this directory has no queue, and no queue has a source: waiting")
                 await asyncio.sleep(_AGAIN_S)
         self._candidate.queue = found
 
@@ -308,7 +311,7 @@ class Node:
             try:
                 serving.result()
             except OldEpochError as error:  # the source has said why
-                text = "this node gives up its lease, since the queue has a later source"
+                text = "this node gives up its lease, because the queue has a later source"
                 _log.warning("%s: name=%s epoch=%s", text, self._name, error.epoch)
             except HandoverError as error:
                 _log.error("%s", error)
@@ -441,7 +444,7 @@ class Node:
                 lag.ends[name] = end
                 continue
             found.add(name)
-            text = "a node has lost what it had acknowledged, and leaves the in-sync set"
+            text = "a node has lost messages that it had acknowledged, and leaves the in-sync set"
             self._note(f"{text}: {name=} next_index={end:#x} was={known:#x} path={self._home.path}")
         return frozenset(found)
 

@@ -151,7 +151,7 @@ class KeptPositions:
                 self._forget_others(self._names)
             self._keep_groups(states)
         except ValueError as error:
-            text = "the source sent a position that cannot be kept"
+            text = "the source sent a position that cannot be stored"
             raise ReplicationError(f"{text}: path={self._queue.path} reason={error}") from None
 
     def _keep_tailer(self, name: str, at: tuple[int, int] | None) -> None:
@@ -219,7 +219,7 @@ class KeptPositions:
             if name not in self._waiting:
                 text = "the source has a group of this name, which consumers of the replica use"
                 _log.warning(
-                    "%s: group=%s path=%s (the source's state of it is stored once they leave)",
+                    "%s: group=%s path=%s (it is replaced by the source's group once they leave)",
                     text,
                     name,
                     self._queue.path,

@@ -247,7 +247,7 @@ class Replica:
             with own_folder(queue) as folder:
                 put_needed(folder, name, content)
         except (EncryptionError, LockHeldError) as error:
-            text = "the source sent a file that cannot be put beside the messages"
+            text = "the source sent a file that cannot be stored beside the messages"
             raise ReplicationError(f"{text}: path={self.path} {name=} reason={error}") from None
 
     def sync(self) -> None:
@@ -301,7 +301,7 @@ class Replica:
 def _standing_of(facts: Mapping[str, Any]) -> Standing:
     found = standing.parsed(facts.get("queue"), facts.get("epoch"), "sink")
     if found is None:
-        text = "the source did not say which queue it has"
+        text = "the source did not send the identity of its queue"
         found_facts = f"queue={facts.get('queue')!r} epoch={facts.get('epoch')!r}"
         raise ReplicationError(f"{text}: {found_facts}")
     return found

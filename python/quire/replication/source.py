@@ -253,7 +253,9 @@ class Source(AnySource[SourceSession]):
                 return
             except (QuireError, OSError) as error:
                 level = logging.DEBUG if str(error) == noted else logging.WARNING
-                _log.log(level, "the source cannot look for requests, and tries again: %s", error)
+                _log.log(
+                    level, "the source cannot look for requests, and will try again: %s", error
+                )
                 noted = str(error)
 
     async def _hand_over_if_asked(self, folder: SafeFolder) -> None:
@@ -348,7 +350,7 @@ class Source(AnySource[SourceSession]):
         elif connection.is_trusted or self._insecure:
             self._fence(error, error.epoch or self.epoch)
         else:
-            _log.error("not fenced, since another user's process claims it: %s", error)
+            _log.error("not fenced, because the claim comes from another user's process: %s", error)
 
     def _fence(self, error: OldEpochError, epoch: int) -> None:
         """Refuse all appends: messages that come now would be lost."""

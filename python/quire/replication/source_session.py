@@ -171,13 +171,15 @@ class SourceSession(Session):
         if later is not None:
             return OldEpochError(shown, later, self._original.standing.identity)
         claim = f"queue={refused.queue!r} epoch={refused.epoch!r}"
-        return ReplicationError(f"{shown} {claim} (no later epoch of this queue: it goes on)")
+        return ReplicationError(
+            f"{shown} {claim} (no later epoch of this queue: the source continues)"
+        )
 
     def _acknowledge(self, place: Place, level: str) -> None:
         while self._in_flight and self._in_flight[0][0] != place:
             self._drop_first()
         if not self._in_flight:
-            text = "a sink acknowledged what it was not sent"
+            text = "a sink acknowledged messages that it was not sent"
             raise ReplicationError(f"{text}: next={place.next:#x} peer={self.peer}")
         self._drop_first()
         self.acknowledged, self.level = place, level

@@ -236,7 +236,7 @@ class Succession:
         return f" (quire promote {self._original.queue.path} opens it)"
 
     def _unconfirmed(self, text: str, epoch: int) -> HandoverError:
-        hint = "if it was not, promote either; else have this queue follow it as a sink"
+        hint = "if it was not, promote either; otherwise let this queue follow it as a sink"
         text = f"{text}, and this queue stays closed"
         return HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
 

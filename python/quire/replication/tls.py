@@ -62,7 +62,7 @@ def check_allowed(host: str, tls: Tls | None, *, insecure: bool) -> None:
     """
     if tls is None and not insecure and not is_loopback(host):
         text = "replication beyond this machine needs TLS"
-        hint = "give a certificate, a key and an authority; insecure=True does without"
+        hint = "give a certificate, a key and an authority; insecure=True allows it without"
         raise OptionsError(f"{text}: host={host} ({hint})")
 
 

@@ -467,7 +467,7 @@ def _started(body: bytes) -> Started:
     if _flag(body[0]):
         return Started(_place(body[1:]))
     if len(body) > 1:
-        raise ValueError(f"a start of everything has more to it: length={len(body)}")
+        raise ValueError(f"a START from the start of the queue has extra bytes: length={len(body)}")
     return Started(None)
 
 

@@ -106,7 +106,10 @@ class AppendIds:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            _log.warning("append ids are not kept over a restart: another server has path=%s", path)
+            _log.warning(
+                "append ids will not survive a restart, as another server uses their file: path=%s",
+                path,
+            )
             return
         self._file = handle
         self._load()
@@ -134,7 +137,9 @@ class AppendIds:
 
         """
         if len(client) != CLIENT or not any(client):
-            raise RefusedError(f"invalid client of an append: expected {CLIENT} bytes, not all 0")
+            raise RefusedError(
+                f"invalid client id of an append: expected {CLIENT} bytes, not all 0"
+            )
         key = (client, _digest(topic))
         found = self._known.get(key)
         if found is None:
@@ -161,7 +166,7 @@ class AppendIds:
         try:
             self._store(client, queue.topic, found.place, (number, number + count, end, -1))
         except OSError as error:
-            raise RefusedError(f"cannot note the append id: error={error.strerror}") from None
+            raise RefusedError(f"cannot record the append id: error={error.strerror}") from None
         found.is_busy, found.begun, found.searched_from = True, number + count, end
 
     def end(self, client: bytes, queue: ServedQueue, found: Appended, last: int) -> None:
@@ -171,7 +176,7 @@ class AppendIds:
         try:
             self._store(client, queue.topic, found.place, (number, found.past, 0, last))
         except OSError as error:  # after a kill, the messages are looked for
-            _log.warning("cannot note that messages were appended: error=%s", error.strerror)
+            _log.warning("cannot record that messages were appended: error=%s", error.strerror)
 
     def _store(self, client: bytes, topic: str, place: int, row: tuple[int, int, int, int]) -> None:
         if self._file < 0:

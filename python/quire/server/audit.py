@@ -73,7 +73,7 @@ class Audit:
     ) -> None:
         if path.resolve().is_relative_to(served.resolve()):
             raise OptionsError(
-                "the audit log is below the served directory, where clients could read and change"
+                "the audit log is below the served directory, where clients could read and forge"
                 f" it: audit={path} directory={served} (name one elsewhere)"
             )
         self._queue = open_queue(path, format="chronicle")

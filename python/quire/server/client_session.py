@@ -212,7 +212,9 @@ class Session:
 
         """
         if self.is_in_transaction:
-            raise RefusedError("not carried out: MULTI was refused (EXEC or DISCARD ends it)")
+            raise RefusedError(
+                "not executed: MULTI was refused (end the transaction with EXEC or DISCARD)"
+            )
 
     def receive(self, data: bytes) -> None:
         """Take bytes that the client sent; :meth:`run` carries out what they ask for."""

@@ -27,7 +27,9 @@ def message_of(fields: Sequence[bytes]) -> bytes:
     """
     names = fields[::2]
     if len(set(names)) < len(names):
-        raise RefusedError("a field is there twice: a message is a map, which has each name once")
+        raise RefusedError(
+            "a field is given twice: a message is a map, in which each name is unique"
+        )
     try:
         return b"".join(
             entry_bytes(name.decode(), _value(value))

@@ -11,7 +11,7 @@ from quire.errors import OptionsError
 
 _FIRST: Final = 3
 _NAMES: Final = ("listen", "web")
-_NO_FLIGHT: Final = "gRPC takes no socket that is open: give --flight"
+_NO_FLIGHT: Final = "gRPC cannot use an inherited socket: give --flight"
 
 
 def inherited_sockets(

@@ -163,7 +163,8 @@ class Server:
         queues.peers.check_others(it for it in addresses if it is not None)
         if hidden := queues.hidden():
             _log.warning(
-                "queues below the directory are not served, as peers have them: count=%d first=%s",
+                "queues below the directory are not served, as their names"
+                " belong to peers: count=%d first=%s",
                 len(hidden),
                 hidden[0],
             )
@@ -302,5 +303,5 @@ def _check_reach(
     raise OptionsError(
         f"serving beyond this machine needs {missing}: host={host} (give a certificate and"
         " a key, and make a token with quire token add, or ask clients for certificates with"
-        " --authority; --insecure does without)"
+        " --authority; --insecure allows it without)"
     )

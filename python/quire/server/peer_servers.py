@@ -46,7 +46,7 @@ class Peer(NamedTuple):
         if _PATTERN.fullmatch(pattern) is None or len(pattern) > _LONGEST:
             raise OptionsError(f"invalid pattern of queues: {form}")
         if pattern.startswith("/") or pattern.endswith("/") or "//" in pattern:
-            raise OptionsError(f"a pattern that stands for no queue: {form}")
+            raise OptionsError(f"a pattern that no queue's name can match: {form}")
         try:
             address = parse_address(at)
         except ValueError:
@@ -133,7 +133,7 @@ class Peers:
             hosts = _hosts_of(peer.address)
             if any(peer.address[1] == port and _leads_to(hosts, host) for host, port in listening):
                 raise OptionsError(
-                    f"a peer is this server itself: pattern={peer.pattern}"
+                    f"a peer is this server: pattern={peer.pattern}"
                     f" address={show_address(peer.address)} (leave out what it serves itself)"
                 )
 

@@ -72,7 +72,7 @@ class Queues:
             )
         if format_of(str(self.path)) is not None:
             raise NotAQueueError(
-                f"a queue, not a directory of queues: path={self.path} (give the one above it)"
+                f"a queue, not a directory of queues: path={self.path} (give its parent directory)"
             )
 
     def get(self, topic: str) -> ServedQueue | None:
@@ -273,7 +273,9 @@ class Queues:
             return True
         if name not in self._unnamed and len(self._unnamed) < _MOST_UNNAMED:
             self._unnamed.add(name)
-            _log.warning("no client can name a directory, and none is shown it: name=%r", name)
+            _log.warning(
+                "a directory is not served, as its name is not valid for a queue: name=%r", name
+            )
         return False
 
     @property

@@ -482,7 +482,7 @@ def _kept(database: sqlite3.Connection) -> Generator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise RefusedError(
-            f"cannot keep which consumer has which message: file={FOLDER}/{_FILE} error={error}"
+            f"cannot record which consumer has which message: file={FOLDER}/{_FILE} error={error}"
         ) from None
 
 

@@ -110,7 +110,7 @@ class TokenFile:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             if self._tokens:  # a missing file admits no client
-                raise OptionsError(f"the file of tokens is gone: tokens={self.path}") from None
+                raise OptionsError(f"the file of tokens is missing: tokens={self.path}") from None
             return ()
         seen = (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode)
         if seen != self._seen:
@@ -152,14 +152,16 @@ class TokenFile:
         if not name or len(name) > _NAME or not name.isprintable() or name != name.strip():
             raise OptionsError(f"invalid name of a token: name={name!r} (1 to {_NAME} characters)")
         if not any(rights.values()):
-            raise OptionsError("a token for nothing: give --read, --append, --create or --manage")
+            raise OptionsError(
+                "a token without any right: give --read, --append, --create or --manage"
+            )
         made, now = secrets.token_urlsafe(32), int(time.time())
         expires = None if expires_in_s is None else int(now + expires_in_s)
         hashed = hashlib.sha256(made.encode()).hexdigest()
         with _folder(self.path) as folder, folder.locked(f".{self.path.name}{_LOCK}", _LOCK_WAIT_S):
             known = self.tokens()
             if any(it.name == name for it in known):
-                raise OptionsError(f"there is a token of this name: name={name} (revoke it first)")
+                raise OptionsError(f"a token of this name exists: name={name} (revoke it first)")
             self._write(folder, (*known, Token(name, hashed, now, expires, rights)))
         return made
 
@@ -190,7 +192,7 @@ class TokenFile:
             found = folder.stat(self.path.name)
             if found is not None and (found.st_mode & 0o077 or found.st_uid not in _OWNERS()):
                 raise OptionsError(
-                    f"others may use the file of tokens: tokens={self.path}"
+                    f"other users can access the file of tokens: tokens={self.path}"
                     f" mode={found.st_mode & 0o777:o} (chmod 600)"
                 )
             text = folder.read(self.path.name, _LONGEST)

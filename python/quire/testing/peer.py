@@ -40,7 +40,9 @@ class Peer:
             self._process.start()
         except (AttributeError, TypeError) as error:
             self._results.close()
-            raise TypeError(f"a peer takes what pickles: {error}") from error
+            raise TypeError(
+                f"the arguments and result of a peer must be picklable: {error}"
+            ) from error
         finally:
             theirs.close()
 
@@ -66,7 +68,7 @@ class Peer:
 
         """
         if not self._results.poll(timeout_s):
-            raise TimeoutError(f"the peer still runs: pid={self.pid} timeout_s={timeout_s}")
+            raise TimeoutError(f"the peer is still running: pid={self.pid} timeout_s={timeout_s}")
         try:
             returned, raised = self._results.recv()
         except EOFError:

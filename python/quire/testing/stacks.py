@@ -139,7 +139,7 @@ class StackSampler:
 
         """
         if self._sampler is not None:
-            raise RuntimeError("the sampler runs already: stop it first")
+            raise RuntimeError("the sampler is already running: stop it first")
         self._is_done = False
         _switch_every(self._interval_us / 1e6)
         self._sampler = threading.Thread(target=self._run, name="quire-stacks", daemon=True)

@@ -351,4 +351,4 @@ def config(session: Session, request: Sequence[bytes]) -> Outcome:
     del session
     if request[1].upper() == b"GET":
         return {}
-    raise RefusedError("settings are options of quire serve: they are not changed by clients")
+    raise RefusedError("clients cannot change settings: they are options of quire serve")

@@ -332,7 +332,7 @@ def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
             messages_of([given.next()])
         elif given.takes("FORCE"):
             raise RefusedError(
-                "not supported: XCLAIM FORCE, as only what was delivered can be claimed"
+                "not supported: XCLAIM FORCE, as only delivered messages can be claimed"
             )
         else:
             raise RefusedError(

@@ -343,7 +343,7 @@ class _Append:
             appends = self._session.context.appends
             known = self._known = appends.of(batch.client, self._found.topic)
             if known.is_busy:
-                raise RefusedError("TRYAGAIN an append of this client is under way")
+                raise RefusedError("TRYAGAIN an append of this client is in progress")
             if known.begun > known.past and batch.number <= known.past:
                 appends.settle(self._found, known, batch.number, batch.messages())
             done = known.past - batch.number
@@ -352,7 +352,7 @@ class _Append:
                 return known.answers.get(batch.number + batch.count)
             if known.past and done < 0:
                 raise RefusedError(
-                    f"GAP messages before these are missing: number={batch.number}"
+                    f"GAP earlier messages of this client are missing: number={batch.number}"
                     f" expected={known.past}"
                 )
             if done > 0 and known.past:

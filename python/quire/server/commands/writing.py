@@ -33,9 +33,7 @@ def add(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError("not supported: XADD that trims (use XTRIM: whole cycles are removed)")
     if (own := given.next()) != b"*":
         index_of(own)
-        raise RefusedError(
-            "not supported: an id of one's own, as an id is a message's index (give *)"
-        )
+        raise RefusedError("not supported: an explicit id, as an id is a message's index (give *)")
     fields = given.rest()
     if not fields or len(fields) % 2:
         raise RefusedError("wrong number of arguments for 'xadd' command")
@@ -182,7 +180,7 @@ def delete_one(session: Session, request: Sequence[bytes]) -> Outcome:
     """Refuse: a message of a queue cannot be removed."""
     session.check("manage", topic_of(request[1]))
     raise RefusedError(
-        "not supported: removing one message, as a queue is only appended to (XTRIM removes whole"
+        "not supported: removing one message, as a queue is append-only (XTRIM removes whole"
         " cycles)"
     )
 
@@ -191,7 +189,7 @@ def delete_one(session: Session, request: Sequence[bytes]) -> Outcome:
 def set_last(session: Session, request: Sequence[bytes]) -> Outcome:
     """Refuse: an id is the index of a message."""
     session.check("manage", topic_of(request[1]))
-    raise RefusedError("not supported: setting the last id, as an id is the index of a message")
+    raise RefusedError("not supported: setting the last id, as ids are indexes of messages")
 
 
 @command("DEL", -2, "write", keys=(1, -1, 1))

@@ -130,7 +130,7 @@ class Callers(flight.ServerMiddlewareFactory):
         if token is not None:
             self._note("wrong token", Caller(None, peer), "")
         raise flight.FlightUnauthenticatedError(
-            "a valid token is needed: give the header authorization: Bearer TOKEN"
+            "a valid token is required: send the header authorization: Bearer TOKEN"
         )
 
     def check(self, caller: Caller, right: Right, topic: str) -> None:

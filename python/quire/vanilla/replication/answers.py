@@ -43,7 +43,7 @@ class Answers:
             case [Marked(mark=Mark.ACK, index=index)]:
                 return index
             case [Marked(mark=Mark.NACK)]:
-                raise UnsupportedError(f"the source takes no messages: peer={self._peer}")
+                raise UnsupportedError(f"the source does not accept messages: peer={self._peer}")
             case _:
                 text = "a source answered a submitted message unexpectedly"
                 raise ReplicationError(f"{text}: found={found[0]!r:.80} peer={self._peer}")

@@ -134,7 +134,7 @@ class Replica:
             held = self._tailer.read()
             # Readers may change a message in place, but not its length.
             if held is None or len(held.view) != len(payload):
-                text = "the copy holds another message than the source"
+                text = "the copy has a different message from the source"
                 raise ReplicationError(f"{text}: index={run.first + place:#x} path={self.path}")
         return len(run.payloads)
 
@@ -144,6 +144,6 @@ class Replica:
         start_ms = cycle * length_ms
         if _EARLIEST_MS <= start_ms + length_ms and start_ms <= time() * 1000 + _TEN_YEARS_MS:
             return
-        text = "the cycles of the source are not those of the copy"
+        text = "the cycles of the copy differ from those of the source"
         asked = f"index={index:#x} cycle={cycle} cycle_length_ms={length_ms} path={self.path}"
         raise ReplicationError(f"{text}: {asked} (roll_cycle, entries_per_cycle)")

@@ -75,7 +75,9 @@ class Source(AnySource[SourceSession]):
         if not isinstance(queue, VanillaQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "a VanillaQueue", queue)
         if accept_submits and queue.read_only:
-            raise ReadOnlyError(f"accept_submits=True writes: queue={queue.path} read_only=True")
+            raise ReadOnlyError(
+                f"accept_submits=True needs a writable queue: queue={queue.path} read_only=True"
+            )
         super().__init__(queue.path, host=host, port=port, max_sinks=max_sinks, connects=connects)
         self._queue = queue
         self._limits = Limits(

@@ -292,7 +292,7 @@ class SourceSession:
         """
         since_ns, timeout_s = self._asked_ns, self._limits.timeout_s
         if since_ns is not None and now_ns - since_ns >= timeout_s * 1e9:
-            text = "the sink sent nothing, or no whole request, for too long"
+            text = "the sink sent nothing, or no complete request, for too long"
             raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}")
 
     def end(self) -> None:

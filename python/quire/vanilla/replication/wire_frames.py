@@ -181,7 +181,7 @@ class RequestReader:
             raise ReplicationError(f"{text}: found={length} limit={limit or 0}")
         if limit is None and action == Action.SUBMIT_NO_ACK:
             # Only the end of the connection says that the message is not stored.
-            text = "a sink submitted a message, and this source takes none"
+            text = "a sink submitted a message, but this source does not accept any"
             raise ReplicationError(f"{text}: length={length}")
 
 
@@ -234,7 +234,7 @@ class FrameReader:
             return 0
         length = int(_FRAME.unpack_from(self._buffer)[0])
         if length > PAYLOAD_MAX:
-            text = "a source announced a message that is too long"
+            text = "the source announced a message that is too long"
             raise ReplicationError(f"{text}: length={length} limit={PAYLOAD_MAX}")
         return max(length, 0)
 
