@@ -134,7 +134,7 @@ def test_a_file_of_tokens_that_is_named_and_missing_is_a_warning(
         assert process.stdout.readline().startswith(b"listening")
         process.terminate()
         err = process.communicate(timeout=WAIT_S)[1].decode()
-    assert err.count("there is no such file of tokens") == is_given
+    assert err.count("the file of tokens does not exist") == is_given
     assert err.count("\n") == is_given
 
 
