@@ -327,8 +327,7 @@ class RemoteInFlight(InFlight):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Wait for all messages, and raise the first error; after an exception, wait for the server
-        only."""
+        """Wait for all, and raise the first error; after an exception, only for the server."""
         self.ahead.reduce(0)
         if error is None and self.ahead.error is not None:
             self._line.reduce(0)

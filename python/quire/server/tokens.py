@@ -1,7 +1,7 @@
 """
-Tokens: who may use a server, and for what.
+Tokens: which clients may use a server, and for what.
 
-The file holds a line of JSON for each token, with the hash of the token and not the token itself.
+The file has a line of JSON for each token, with a hash instead of the token itself.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _LOCK_WAIT_S: Final = 10.0
 @dataclass(frozen=True, slots=True)
 class Token:
     """
-    What is kept of a token, from :meth:`TokenFile.tokens`.
+    The record of a token, from :meth:`TokenFile.tokens`.
 
         names = [it.name for it in TokenFile("tokens").tokens()]
 
     Attributes:
-        name: What it is called, in lists and in the audit log.
+        name: Its name in lists and in the audit log.
         sha256: The hash of the token, in hexadecimal.
-        created_s: When it was made, in seconds since 1970.
+        created_s: When it was created, in seconds since 1970.
         expires_s: When it expires; None: never.
-        rights: Patterns of queues by what may be done with them.
+        rights: For each right, the patterns of the queues to which it applies.
 
     """
 
@@ -52,7 +52,7 @@ class Token:
     rights: dict[Right, tuple[str, ...]]
 
     def may(self, right: Right, topic: str) -> bool:
-        """Return whether it may be used for something."""
+        """Return whether it grants a right to a queue."""
         return matches(topic, self.rights.get(right, ()))
 
     def is_valid(self, now_s: float) -> bool:
@@ -60,7 +60,7 @@ class Token:
         return self.expires_s is None or now_s < self.expires_s
 
     def line(self) -> str:
-        """Return it as the file has it."""
+        """Return its line of the file."""
         found: dict[str, object] = {
             "name": self.name,
             "sha256": self.sha256,
@@ -103,7 +103,7 @@ class TokenFile:
         Return the tokens that are in the file now.
 
         Raises:
-            OptionsError: The file is not one of tokens, or others may read or write it.
+            OptionsError: The file is not a file of tokens, or other users can access it.
 
         """
         try:
@@ -120,7 +120,7 @@ class TokenFile:
 
     def find(self, token: bytes) -> Token | None:
         """
-        Return what is kept of a token that is valid now; None: there is none.
+        Return the record of a token that is valid now, else None.
 
         Raises:
             OptionsError: The file cannot be used.
@@ -143,10 +143,10 @@ class TokenFile:
         self, name: str, rights: dict[Right, tuple[str, ...]], expires_in_s: float | None = None
     ) -> str:
         """
-        Make a token, and return it: it is kept nowhere.
+        Create a token and return it: the token itself is not stored.
 
         Raises:
-            OptionsError: The name is taken or not valid, or the token would be for nothing.
+            OptionsError: The name is taken or not valid, or no right is given.
 
         """
         if not name or len(name) > _NAME or not name.isprintable() or name != name.strip():
@@ -167,7 +167,7 @@ class TokenFile:
 
     def revoke(self, name: str) -> None:
         """
-        Remove a token: it is refused from now on, also on connections that use it.
+        Remove a token: from now on it is refused, also on connections that use it.
 
         Raises:
             OptionsError: There is no token of this name.
@@ -219,7 +219,7 @@ class TokenFile:
 
 
 def default_file() -> Path:
-    """Return where tokens are unless another file is given."""
+    """Return the default file of tokens."""
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home, "quire", "tokens")
 
