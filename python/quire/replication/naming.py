@@ -1,4 +1,4 @@
-"""What sinks and nodes are called."""
+"""The names of sinks and nodes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from quire.errors import OptionsError
 
 LIMIT: Final = 200
-"""How many bytes a name has at most."""
+"""The longest name, in bytes."""
 
 
 def is_name(name: str) -> bool:
-    """Whether a source keeps what a sink of this name has."""
+    """Whether a source stores the state of a sink with this name."""
     return name.isprintable() and 0 < len(name.encode()) <= LIMIT
 
 
@@ -29,7 +29,7 @@ def check_name(name: str) -> None:
 
 
 def default_name(host: str, path: str) -> str:
-    """Return the name of a sink without one: where its copy is."""
+    """Return the default name of a sink: its machine and the path of its copy."""
     parts = (it if it.isprintable() else _escaped(it) for it in f"{host}:{path}")
     return "".join(parts).encode()[-LIMIT:].decode(errors="ignore")
 
