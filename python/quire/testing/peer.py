@@ -14,14 +14,14 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 class Peer:
     """
-    Runs a function with queues in a process of its own, started afresh rather than forked.
+    Runs a function with queues in another process, which is spawned rather than forked.
 
     Args:
         work: A function of a module, called with *arguments*.
-        arguments: Whatever pickles: a queue is opened again in the other process.
+        arguments: Picklable arguments: a queue is opened again in the other process.
 
     Raises:
-        TypeError: The function or an argument does not pickle.
+        TypeError: The function or an argument cannot be pickled.
 
     Examples:
         >>> import operator
@@ -54,15 +54,15 @@ class Peer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process.is_alive()
 
     def result(self, timeout_s: float = 60.0) -> Any:  # noqa: ANN401 - of the function
         """
-        Wait for the function and return its result, or raise what it raised.
+        Wait for the function and return its result, or raise its exception.
 
         Raises:
-            TimeoutError: The process still runs after *timeout_s* seconds.
+            TimeoutError: The process is still running after *timeout_s* seconds.
             ChildProcessError: The process ended without a result, for example because it was
                 killed.
 
@@ -82,7 +82,7 @@ class Peer:
         return returned
 
     def kill(self) -> None:
-        """Kill the process, at whatever point it is, and wait for its end."""
+        """Kill the process, whatever it is doing, and wait for its end."""
         self._process.kill()
         self._process.join()
 

@@ -28,7 +28,7 @@ class Replica:
 
     Args:
         path: Its directory.
-        options: Those of :func:`quire.vanilla.open`.
+        options: Options of :func:`quire.vanilla.open`.
 
     Raises:
         LockHeldError: Another sink keeps this copy.
@@ -96,11 +96,11 @@ class Replica:
 
     def store(self, run: Run) -> None:
         """
-        Append messages, after those of them that are there already.
+        Append messages, except those that the copy already has.
 
         Raises:
-            ReplicationError: A message would get another index than at the source, or the copy
-                holds another message at that index.
+            ReplicationError: A message would get another index than at the source, or the copy has
+                a different message at that index.
             TableLostError: The directory was renamed, removed or replaced.
 
         """
@@ -139,7 +139,7 @@ class Replica:
         return len(run.payloads)
 
     def _check_cycle(self, cycle: int, index: int) -> None:
-        """Refuse what is of no likely time: the source's cycles have another length."""
+        """Refuse an index of an unlikely time: the source's cycles must have another length."""
         length_ms = self._queue.cycle_length_ms
         start_ms = cycle * length_ms
         if _EARLIEST_MS <= start_ms + length_ms and start_ms <= time() * 1000 + _TEN_YEARS_MS:
