@@ -338,7 +338,7 @@ def test_submitted_messages_are_refused_unless_they_were_asked_for(
             RemoteAppender(port=source.address[1], timeout_s=WAIT_S) as appender,
         ):
             for _ in range(2):
-                with pytest.raises(quire.errors.UnsupportedError, match="takes no messages"):
+                with pytest.raises(quire.errors.UnsupportedError, match="does not accept messages"):
                     await appender.write_bytes(bytes(100_000))
             reader, writer = await asyncio.open_connection(*source.address)
             writer.write(struct.pack("<qq", 20, 3) + b"one")

@@ -185,7 +185,7 @@ def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
     with opened(tmp_path) as queue:
         queue.appender().write_many(messages)
         side, number, bad, serialised, none, far = queue.tailer()
-        with pytest.raises(quire.errors.UnsupportedError, match=r"not known: class=.app\.Side"):
+        with pytest.raises(quire.errors.UnsupportedError, match=r"unknown class: class=.app\.Side"):
             side.read_object()
         with pytest.raises(KeyError):
             side.read_object(Other)
