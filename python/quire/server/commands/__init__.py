@@ -44,7 +44,7 @@ _BEGINS_AGAIN: Final = {b"RESET", b"HELLO", b"QUIT"}
 
 def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
     """
-    Carry out a command.
+    Execute a command.
 
     Raises:
         RefusedError: The command is unknown or not allowed, or its arguments are wrong.

@@ -52,7 +52,7 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
     Append the messages of ``XADD`` commands for one queue, and return their ids.
 
     Raises:
-        RefusedError: The client may not; that is the answer of each command.
+        RefusedError: The client may not append; this is the answer to each command.
 
     """
     session.check_admitted()
@@ -103,7 +103,7 @@ def _one_by_one(
 
 
 def _in_line(found: ServedQueue, call: Callable[[], Answer], count: int = 1) -> Later:
-    """Return what appends once others have that wait for the queue's lock."""
+    """Return an append that waits in line for the queue's lock."""
     return Later(
         call,
         count,
@@ -127,7 +127,7 @@ def checked(found: ServedQueue, message: bytes) -> bytes:
 
 
 def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | None:
-    """Return a queue that the client may append to; make it if it may, and there is none."""
+    """Return a queue to which the client may append; create it if allowed and necessary."""
     found = session.queue("append", topic)
     if found is None and creates:
         session.check("create", topic)
@@ -136,7 +136,7 @@ def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | No
 
 
 def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait: bool) -> Answer:
-    """Append a message; None: it would have to wait, and may not."""
+    """Append a message; None if it would have to wait but may not."""
     try:
         index = found.append(message, may_wait=may_wait)
     except (QuireError, OSError) as error:
