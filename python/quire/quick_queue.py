@@ -1,8 +1,8 @@
 """
 Quick-Queues: an index of fixed-size entries over raw messages, from ``quire.open``.
 
-A message is any bytes, or fields packed one after the other. Its index is its place in the queue's
-index: a multiple of 16 that only grows.
+A message is any bytes, or fields packed one after the other. Its index is the address of its entry
+in the queue's index: a multiple of 16; indexes only grow.
 """
 
 from quire._native import QuickExcerpt

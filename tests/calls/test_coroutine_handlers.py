@@ -123,9 +123,9 @@ def test_other_tasks_run_while_a_handler_waits(
             task = asyncio.create_task(reader.arun())
             await ticks.more()
             assert talker.calls == ["begins a"]
-            with pytest.raises(RuntimeError, match="not done yet: read with one task"):
+            with pytest.raises(RuntimeError, match="still running: read with one task"):
                 await reader.aread_one()
-            with pytest.raises(RuntimeError, match="not done yet"):
+            with pytest.raises(RuntimeError, match="still running"):
                 reader.read_one()
             talker.gate.set()
             await until(lambda: len(talker.calls) == 3)

@@ -224,8 +224,8 @@ class Greek(Protocol):
         (Empty, "has no method: interface=.*Empty"),
         (OfClass, "method=OfClass.make found=staticmethod"),
         (SameId, "method_id=7 methods=one, two"),
-        (HistoryId, "history of messages: method=one"),
-        (HistoryName, "history of messages: method=history"),
+        (HistoryId, "reserved for message history: method=one"),
+        (HistoryName, "reserved for message history: method=history"),
         (3, "an interface is a class: found=3"),
     ],
 )

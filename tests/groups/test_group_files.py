@@ -91,7 +91,7 @@ def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
     assert group(queue).lag == 3
     with group(queue).consumer() as consumer:
         assert [message.data for message in consumer] == [b"a", b"b", b"c"]
-    assert "the side file of a group was damaged and is made again" in caplog.text
+    assert "the side file of a group was damaged and is created again" in caplog.text
 
 
 @pytest.mark.parametrize("cycles", [1, 1000])
@@ -194,7 +194,7 @@ def test_members_of_a_group_that_was_made_again_say_so(
         overwrite(0, b"damaged")(side_file(queue))
         with group(queue).consumer() as other:
             assert other.read() is not None
-        with pytest.raises(quire.errors.GroupError, match="its side file made again"):
+        with pytest.raises(quire.errors.GroupError, match="its side file created again"):
             consumer.read()
 
 

@@ -26,7 +26,7 @@ def fill(queue: quire.JournalQueue, *, first: int = 0) -> int:
     number = first
     while has_room(queue, name_of(number)):
         number += 1
-    with pytest.raises(ValueError, match="delete tailers that nobody uses"):
+    with pytest.raises(ValueError, match="delete unused tailers"):
         queue.tailer(name_of(number))
     return number
 

@@ -177,7 +177,7 @@ def test_a_ring_that_cannot_grow_blocks(path: Path, caplog: pytest.LogCaptureFix
                     fill()
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            assert "the ring cannot grow, so that appends wait for room" in caplog.text
+            assert "the ring cannot grow, so appends wait for space" in caplog.text
             assert ring_of(queue).capacity_bytes == 3 * LEAST
             assert len(rings(path)) == 2
             appender.write_bytes(b"grown")

@@ -127,7 +127,7 @@ def test_a_slot_whose_bytes_were_not_written_is_dropped(
     drain(path, mode)
     with quire.open(path) as queue:
         assert payloads(queue) == [b"a" * 64, b"c" * 64]
-    assert "a message in the ring is dropped, as not all of its bytes are there" in caplog.text
+    assert "an incomplete message in the ring, as a power cut may leave, is dropped" in caplog.text
     assert "length=64" in caplog.text
 
 
@@ -229,7 +229,7 @@ def test_a_ring_without_its_beginning_is_refused(path: Path, mode: str) -> None:
     assert not any(image[BEGUN_AT : BEGUN_AT + 8])
     drain(path, "none")
     (path / RING).write_bytes(image)
-    with pytest.raises(quire.errors.CorruptError, match="before it, as a power cut"):
+    with pytest.raises(quire.errors.CorruptError, match="preceded it, as a power cut"):
         drain(path, mode)
     (path / RING).unlink()
     with quire.open(path) as queue:

@@ -122,7 +122,8 @@ def test_an_older_ring_with_messages_is_refused_with_a_remedy(path: Path) -> Non
     make_older(path)
     for mode in ("async", "none"):
         with pytest.raises(
-            quire.errors.UnsupportedError, match="the Quire that made it, which drains"
+            quire.errors.UnsupportedError,
+            match="version of Quire that created it, which drains",
         ):
             quire.open(path, buffer_mode=mode)
     assert (path / RING).exists()

@@ -64,7 +64,7 @@ def test_appends_go_on_where_there_is_no_room_for_their_times(tmp_path: Path) ->
             fill(disk)
             with logged() as lines, opened(path, clock, time_index=True) as indexed:
                 write(indexed, clock, 10, 20)
-                assert [it for it in lines if "append times are no longer kept" in it]
+                assert [it for it in lines if "append times are no longer written" in it]
                 make_room(disk)
                 write(indexed, clock, 30)
             with opened(path, clock, time_index=True) as indexed:

@@ -54,7 +54,7 @@ def test_messages_that_were_deleted_unsynced_are_reported_once(
     clock.advance(SECOND_MS)
     appender.write_bytes(b"in the next file")
 
-    with pytest.raises(FileNotFoundError, match="cannot sync what was removed") as caught:
+    with pytest.raises(FileNotFoundError, match="cannot sync a removed file") as caught:
         appender.sync()
 
     assert Path(caught.value.filename) == file

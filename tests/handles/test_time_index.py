@@ -315,7 +315,7 @@ def test_a_file_that_speaks_of_lost_messages_is_not_used(
     write(path, 14, time_index=False)
     roll_file.with_suffix(".times.quire").write_bytes(times)
     write(path, 15)
-    assert "append times are no longer kept" in caplog.text
+    assert "append times are no longer written" in caplog.text
     with pytest.raises(ValueError, match=NO_INDEX):
         first_at(path, 12)
     assert "at most the messages of the cycle" in caplog.text
@@ -367,7 +367,7 @@ def test_what_is_no_regular_file_is_neither_read_nor_written(
     change(side_file(path), elsewhere)
     before = elsewhere.read_bytes() if elsewhere.exists() else None
     write(path, 30)
-    assert "append times are no longer kept" in caplog.text
+    assert "append times are no longer written" in caplog.text
     assert before is None or elsewhere.read_bytes() == before
     with pytest.raises(ValueError, match=NO_INDEX):
         first_at(path, 15)

@@ -174,4 +174,4 @@ def test_a_reader_goes_without_a_zone_that_is_unknown_here(
         opened(other)
     with opened(other, read_only=True) as queue:
         assert payloads(queue) == [b"\xe3one"]
-    assert "cycles are taken to start in UTC" in caplog.text
+    assert "cycles are assumed to start in UTC" in caplog.text

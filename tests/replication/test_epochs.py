@@ -174,7 +174,7 @@ def test_a_waiter_learns_that_a_message_was_put_aside(
         asyncio.run(in_sync(second, first))
         promote(first)
         asyncio.run(in_sync(first, second))
-        with pytest.raises(ReplicationError, match="nobody knows"):
+        with pytest.raises(ReplicationError, match="it is unknown"):
             outcome.result()
     with quire.open(first) as queue:
         assert queue.tailer().read_many(9) == [b"1", b"other"]
@@ -234,7 +234,7 @@ def test_messages_are_not_cut_off_under_a_running_source(tmp_path: Path) -> None
         with quire.open(first, create=False) as queue:
             async with Source(queue):
                 lose_last(first)
-                with pytest.raises(WriterInUseError, match="end it first"):
+                with pytest.raises(WriterInUseError, match="stop it first"):
                     await asyncio.to_thread(quire.repair, first, dry_run=False)
 
     first = tmp_path / "first"

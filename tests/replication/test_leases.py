@@ -90,7 +90,7 @@ def test_a_lease_of_before_the_start_of_the_machine_is_over(queue: quire.Journal
     appender.write_bytes(b"x")
     poke(Path(queue.path, NAME), BOOT_AT, 1)
     assert states.acknowledged("any") is None
-    with pytest.raises(LeaseExpiredError, match="machine was started"):
+    with pytest.raises(LeaseExpiredError, match="machine was restarted"):
         appender.write_bytes(b"y")
     again = ReplicaStates.open_or_create(queue.path)
     assert (again.lease_end, again.acknowledged("any"), again.members) == (OVER, None, 1)

@@ -119,7 +119,7 @@ def test_a_source_with_an_older_file_lets_another_node_lead(tmp_path: Path) -> N
             cluster.kill(name)
         shutil.copyfile(tmp_path / "older", file)
         cluster.start("a")
-        lost = "messages that this node had are missing here, and it is not promoted: name=a"
+        lost = "this node has lost messages that it had, and is not promoted: name=a"
         wait_until(lambda: lost in cluster.errors("a"), limit_s=LIMIT_S)
         cluster.start("b")
         assert cluster.wait_for_leader(after=1).name == "b"
@@ -155,7 +155,10 @@ def test_a_member_that_begins_again_leaves_the_in_sync_set(tmp_path: Path) -> No
         cluster.kill("b")
         port = int(cluster.address("a").rpartition(":")[2])
         asyncio.run(follow_from_the_start(port, lambda: cluster.view.in_sync == frozenset("a")))
-        lost = "a node has lost what it had acknowledged, and leaves the in-sync set: name='b'"
+        lost = (
+            "a node has lost messages that it had acknowledged, and leaves"
+            " the in-sync set: name='b'"
+        )
         assert lost in cluster.errors("a")
         shutil.rmtree(cluster.path("b"))
         cluster.start("b")

@@ -59,8 +59,8 @@ def test_a_copy_with_any_path_has_a_name(
 def test_a_name_that_is_none(name: str, cli: Cli, tmp_path: Path) -> None:
     ran = cli("replicate", "sink", tmp_path / "copy", "--from", "127.0.0.1:1", "--name", name)
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert "a name has 1 to 200 bytes of UTF-8" in ran.err
-    with pytest.raises(OptionsError, match="a name has 1 to 200 bytes"):
+    assert "a name must have 1 to 200 bytes of UTF-8" in ran.err
+    with pytest.raises(OptionsError, match="a name must have 1 to 200 bytes"):
         Node(tmp_path / "node", EtcdClient(EtcdModel()), name=name, port=1)
 
 

@@ -145,7 +145,7 @@ def test_a_handover_is_exact(orders: Path, tmp_path: Path) -> None:
                     consumer.ack_many(consumer.read_many(60))
                     await source.hand_over("b")
                     await asyncio.wait_for(sink.run_forever(), WAIT_S)
-                with pytest.raises(GroupError, match="was reset, or its side file made again"):
+                with pytest.raises(GroupError, match="was reset, or its side file created again"):
                     consumer.read()
             with pytest.raises(GroupError, match="belongs to its source"):
                 queue.group(GROUP).consumer()

@@ -332,7 +332,7 @@ def test_what_is_no_file_of_checksums_is_left_alone(
     else:
         file.write_bytes(b"rubbish!" * 1000)
     write(path, 5)
-    assert "checksums of appends are no longer kept" in caplog.text
+    assert "append checksums are no longer written" in caplog.text
     assert elsewhere.read_bytes() == bytes(100)
     assert kinds(path) == ["checksums"]
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
@@ -348,7 +348,7 @@ def test_appends_go_on_where_there_is_no_room_for_their_checksums(
             appender.write_text("before")
             fill_disk(disk)
             write(path, 3, block_bytes=2**16, clock=None)
-            assert "checksums of appends are no longer kept" in caplog.text
+            assert "append checksums are no longer written" in caplog.text
             make_room(disk)
             write(path, 3, block_bytes=2**16, clock=None)
         assert kinds(path) == []

@@ -391,7 +391,7 @@ def test_a_message_in_another_place_or_queue_does_not_open(tmp_path: Path) -> No
     content[first:second], content[second:third] = content[second:third], content[first:second]
     file.write_bytes(content)
     with quire.open(vault, key=KEY) as queue, queue.tailer() as tailer:
-        with pytest.raises(ForgedMessageError, match="not what was written here"):
+        with pytest.raises(ForgedMessageError, match="not the one that was written here"):
             tailer.read_text()
         assert tailer.move_to_index(indexes[2])
         assert tailer.read_text() == "attack at dawn 2"
@@ -455,7 +455,7 @@ def test_nonces_never_repeat(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     vault, other = tmp_path / "q", tmp_path / "v"
-    with pytest.raises(UnsupportedError, match="the ring would hold messages"):
+    with pytest.raises(UnsupportedError, match="the ring would hold unencrypted"):
         quire.open(vault, key=KEY, buffer_mode="async")
     with pytest.raises(UnsupportedError):
         open_any(other, key=KEY, format="vanilla")

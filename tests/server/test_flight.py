@@ -170,9 +170,9 @@ def test_what_is_appended_meanwhile_is_read_next_time(tmp_path: Path) -> None:
 def test_the_port_of_flight_in_an_address_is_said_to_be_that(tmp_path: Path) -> None:
     days(tmp_path / "queues" / "orders")
     with flying(tmp_path / "queues") as ((address,), _):
-        with pytest.raises(ServerLostError, match="not a Quire server answered"):
+        with pytest.raises(ServerLostError, match="that answered is not a Quire server"):
             quire.open(f"quire://{address}/orders")
         ran = run_here("read", f"quire://{address}/orders")
         assert ran.code == 1
-        assert "not a Quire server answered" in ran.err
+        assert "that answered is not a Quire server" in ran.err
         assert "Traceback" not in ran.err

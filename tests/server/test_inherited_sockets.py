@@ -75,10 +75,10 @@ def test_clients_that_came_before_it_was_started_are_answered(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("names", "options", "said"),
     [
-        ("flight", (), "gRPC takes no socket"),
+        ("flight", (), "gRPC cannot use an inherited socket"),
         ("listen:listen", (), "each once"),
         ("a:b", (), "FileDescriptorName=listen"),
-        ("", ("--listen", "127.0.0.1:0"), "give one of them"),
+        ("", ("--listen", "127.0.0.1:0"), "omit --listen"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, names: str, options: tuple[str, ...], said: str) -> None:

@@ -376,12 +376,12 @@ def test_what_differs_from_redis_gives_its_reason(tmp_path: Path) -> None:
         first = client.xadd("orders", {"n": "1"})
         calls = {
             "XDEL orders 1-0": "removing one message",
-            "XADD orders 5-0 n 1": "id of one's own",
+            "XADD orders 5-0 n 1": "explicit id",
             "XADD orders MAXLEN 5 * n 1": "trims",
             "XTRIM orders MAXLEN 5": "exact trimming",
             "DEL orders": "removing a queue",
             "XSETID orders 1-0": "last id",
-            "XADD orders * a 1 a 2": "there twice",
+            "XADD orders * a 1 a 2": "given twice",
             "GET orders": "unknown command",
             "XINFO STREAM orders FULL": "not supported",
         }
@@ -404,10 +404,10 @@ def test_a_transaction_is_refused_as_a_whole(tmp_path: Path) -> None:
             assert client.pipeline(transaction=False).xadd("orders", {"n": 1}).execute()
         words = ("MULTI", "XADD orders * n 2", "DISCARD", "XLEN orders", "MULTI", "XLEN orders")
         answers = talk(port, b"".join(command(*it.split()) for it in words)).splitlines()
-        begins = (b"-ERR not supp", b"-ERR not carried", b"-EXECABORT ", b":1")
+        begins = (b"-ERR not supp", b"-ERR not executed", b"-EXECABORT ", b":1")
         assert [any(map(it.startswith, begins)) for it in answers] == [True] * len(words)
         assert answers[3] == b":1"
-        assert answers[5].startswith(b"-ERR not carried out: MULTI was refused")
+        assert answers[5].startswith(b"-ERR not executed: MULTI was refused")
         assert talk(port, command("MULTI") + command("RESET") + command("PING")).endswith(
             b"+PONG\r\n"
         )

@@ -15,7 +15,7 @@ import redis
 from served import connected, serving, serving_here
 
 FULL = "CREATE TRIGGER full BEFORE INSERT ON {0} BEGIN SELECT RAISE(ABORT, 'it is full'); END"
-CANNOT = "cannot keep which consumer has which message: .* error=it is full"
+CANNOT = "cannot record which consumer has which message: .* error=it is full"
 
 
 @pytest.mark.parametrize("table", ["pending", "consumer"])
@@ -55,7 +55,7 @@ def test_an_append_id_that_cannot_be_noted_can_be_sent_again(
         first = append(client, 1)
         with monkeypatch.context() as full:
             full.setattr(os, "pwrite", fails)
-            with pytest.raises(redis.ResponseError, match="cannot note the append id"):
+            with pytest.raises(redis.ResponseError, match="cannot record the append id"):
                 append(client, 2)
         assert append(client, 2) == first + 1
         write = os.pwrite

@@ -232,8 +232,8 @@ def test_a_queue_that_moves_while_it_is_open(tmp_path: Path) -> None:
         ("=127.0.0.1:7000", "invalid pattern"),
         ("or ders=127.0.0.1:7000", "invalid pattern"),
         ("orders/\n*=127.0.0.1:7000", "invalid pattern"),
-        ("orders/=127.0.0.1:7000", "stands for no queue"),
-        ("/orders=127.0.0.1:7000", "stands for no queue"),
+        ("orders/=127.0.0.1:7000", "no queue's name can match"),
+        ("/orders=127.0.0.1:7000", "no queue's name can match"),
         ("orders/*=", "invalid address"),
         ("orders/*=7000", "invalid address"),
         ("orders/*=127.0.0.1:0", "invalid address"),
@@ -289,7 +289,7 @@ def test_a_peer_that_is_the_server_itself(
     with socket.create_server(("127.0.0.1", port)):  # listening would fail, and with another code
         ran = cli("serve", tmp_path, *tokens, *own, "--peer", f"orders/*={named}:{port}")
     assert (ran.code, ran.out) == (2, "")
-    assert f"a peer is this server itself: pattern=orders/* address={named}:{port}" in ran.err
+    assert f"a peer is this server: pattern=orders/* address={named}:{port}" in ran.err
     assert "(see: quire serve --help)" in ran.err
 
 

@@ -284,7 +284,7 @@ def test_options_of_new_queues(server: str, tmp_path: Path) -> None:
         assert queue.source_id == 7
         assert pickle.loads(pickle.dumps(queue)).path == queue.path
         queue.appender().write_bytes(b"one")
-    with pytest.raises(quire.errors.RollCycleMismatchError, match="leave roll_cycle out"):
+    with pytest.raises(quire.errors.RollCycleMismatchError, match="omit roll_cycle"):
         quire.open(f"{server}/deep/one", roll_cycle="DAILY")
     assert opened(f"{server}/deep/one", roll_cycle="FAST_HOURLY").last_index is not None
     with pytest.raises(quire.errors.UnsupportedError, match="durability"):

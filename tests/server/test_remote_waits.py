@@ -244,6 +244,6 @@ def test_a_waiter_through_a_server_learns_that_messages_were_cut_off(
         wait_until(lambda: queue.entry_count == 1)
         states.note_cut(None)
         running.sinks["b"].go_on()
-        with pytest.raises(ReplicationError, match="nobody knows"):
+        with pytest.raises(ReplicationError, match="it is unknown"):
             future.result()
         assert appender.write_bytes(b"y", wait="all") == queue.last_index

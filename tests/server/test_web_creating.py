@@ -63,7 +63,7 @@ def test_queues_of_each_format_are_made(root: Path, visit: Visit, kind: str) -> 
         ({"name": ".hidden"}, "invalid name"),
         ({"name": "a\u202eb"}, "invalid name"),
         ({"name": "x" * 300}, "invalid name"),
-        ({"name": "there"}, "there is a queue of this name"),
+        ({"name": "there"}, "a queue of this name exists"),
         ({"name": "there/below"}, "holds no other queue"),
         ({"name": "folder"}, "a directory of others"),
         ({"name": "new", "format": "<script>"}, "format"),

@@ -247,7 +247,7 @@ def test_a_queue_is_created_without_script_and_by_keyboard(
         page.keyboard.press("Enter")
         page.get_by_label("Name").fill("prices/eur")
         page.keyboard.press("Enter")
-        page.get_by_role("alert").get_by_text("there is a queue of this name").wait_for()
+        page.get_by_role("alert").get_by_text("a queue of this name exists").wait_for()
         page.get_by_label("Name").fill("prices/gbp")
         page.get_by_label("Format").select_option("vanilla")
         page.get_by_label("Roll cycle").fill("HOURS")

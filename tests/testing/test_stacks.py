@@ -96,7 +96,7 @@ def test_the_switch_interval_is_as_it_was_afterwards() -> None:
 
 def test_a_sampler_runs_once_at_a_time_and_stops_with_its_thread() -> None:
     sampler = StackSampler()
-    with sampler, pytest.raises(RuntimeError, match="runs already"):
+    with sampler, pytest.raises(RuntimeError, match="already running"):
         sampler.start()
     sampler.stop()
     thread = threading.Thread(target=int)

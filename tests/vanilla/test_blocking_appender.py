@@ -116,7 +116,7 @@ def test_nonsense_closes_it(answer: bytes) -> None:
 def test_a_source_that_refuses_answers_again(tmp_path: Path) -> None:
     def fails(appender: BlockingRemoteAppender) -> None:
         for _ in range(2):
-            with pytest.raises(quire.errors.UnsupportedError, match="takes no messages"):
+            with pytest.raises(quire.errors.UnsupportedError, match="does not accept messages"):
                 appender.write_bytes(bytes(100_000))
 
     async def work(queue: quire.vanilla.VanillaQueue) -> None:

@@ -129,7 +129,7 @@ def test_fields_are_read_and_nothing_is_changed(tmp_path: Path) -> None:
         excerpt = tailer.read()
         assert excerpt is not None
         assert (excerpt.read_int32(), excerpt.read_utf(), excerpt.parse_int()) == (7, "é", 12)
-        with pytest.raises(quire.errors.UnsupportedError, match="only read"):
+        with pytest.raises(quire.errors.UnsupportedError, match="read-only"):
             excerpt.compare_and_swap_int32(0, 7, 8)
         assert pickle.loads(pickle.dumps(excerpt)) == excerpt
         assert tailer.read_text() == "abc"

@@ -185,7 +185,7 @@ def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
     with opened(tmp_path) as queue:
         queue.appender().write_many(messages)
         side, number, bad, serialised, none, far = queue.tailer()
-        with pytest.raises(quire.errors.UnsupportedError, match=r"not known: class=.app\.Side"):
+        with pytest.raises(quire.errors.UnsupportedError, match=r"unknown class: class=.app\.Side"):
             side.read_object()
         with pytest.raises(KeyError):
             side.read_object(Other)
@@ -196,7 +196,7 @@ def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
         assert math.isnan(number.read_object())
         with pytest.raises(quire.errors.WireError, match='no object: found="x" expected=int'):
             bad.read_object()
-        with pytest.raises(quire.errors.WireError, match="no datetime is that far away"):
+        with pytest.raises(quire.errors.WireError, match="the time is out of the range"):
             far.read_object()
         with pytest.raises(quire.errors.UnsupportedError, match="an object that Java serialised"):
             serialised.read_object()
@@ -260,7 +260,7 @@ def test_messages_are_changed_in_place(tmp_path: Path) -> None:
         assert excerpt.try_lock(0)
         excerpt.unlock(0)
         for offset in (1, 18, 20, 1 << 40):
-            with pytest.raises(ValueError, match="no aligned word"):
+            with pytest.raises(ValueError, match="not an aligned word"):
                 excerpt.compare_and_swap_int32(offset, 0, 1)
         assert bytes(excerpt.view[4:8]) == b"\xfb\xff\xff\xff"
         with quire.open(queue.path, read_only=True) as reader:

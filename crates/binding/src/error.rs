@@ -95,14 +95,14 @@ fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     Ok(())
 }
 
-const NO_SPACE: &str = " (make room, then go on with the same handle)";
+const NO_SPACE: &str = " (make room, then continue with the same handle)";
 const ROOM_FOR_HOLE: &str =
-    " (make room, then go on with the same handle: the hole reads as zeros)";
+    " (make room, then continue with the same handle: the hole is read as zeros)";
 
-const NOT_ALLOWED: &str =
-    " (read_only=True needs no right to write; file_mode=0o660 lets the group write a new queue)";
+const NOT_ALLOWED: &str = " (read_only=True needs no write permission; file_mode=0o660 lets the \
+                           group write to a new queue)";
 
-const NOT_READABLE: &str = " (this user may not read it; its owner can allow it)";
+const NOT_READABLE: &str = " (this user has no permission to read it; the owner can grant it)";
 
 /// Advice for a system error at a path.
 fn advice(error: &io::Error, path: &Path) -> &'static str {

@@ -121,7 +121,7 @@ impl BatchWriter {
     fn new(py: Python<'_>, queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
         if queue.write_buffer().is_some() {
-            let what = "a replica with buffer_mode='async': its source alone appends";
+            let what = "a replica with buffer_mode='async': only its source appends";
             return Err(to_py(Error::Unsupported(what.to_owned())));
         }
         let made = detached(py, |may_wait| {

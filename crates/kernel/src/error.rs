@@ -61,9 +61,9 @@ pub enum Error {
     #[error("not an Indexed Chronicle: {why} path={}", path.display())]
     NotAnIndexedQueue { why: &'static str, path: PathBuf },
     #[error(
-        "the file has another name, as by a hard link or cp -al, and what is written would show there, \
-         too: path={} names={names} (cp -p FILE NEW && mv NEW FILE makes it the queue's own; quire copy \
-         makes backups)", path.display()
+        "the file has another name, as by a hard link or cp -al, and writing would change it \
+         there, too: path={} names={names} (cp -p FILE NEW && mv NEW FILE makes it the queue's \
+         own; quire copy makes backups)", path.display()
     )]
     SecondName { path: PathBuf, names: u64 },
     #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
@@ -82,13 +82,13 @@ pub enum Error {
     TableLost { what: &'static str, path: PathBuf },
     #[error(
         "the ring of asynchronous appends was {what} while it was in use: path={} (the last \
-         messages may be lost with the processes that have it open: close the queue, which appends \
-         what is left, and open it again)", path.display()
+         messages may be lost when the processes that have it open end: close the queue, which \
+         appends the remaining messages, and open it again)", path.display()
     )]
     RingLost { what: &'static str, path: PathBuf },
     #[error(
-        "the queue has another roll cycle: asked={asked} found={found} path={} \
-         (leave roll_cycle out to join it)", path.display()
+        "the queue has another roll cycle: asked={asked} found={found} path={} (omit roll_cycle to \
+         open it with its own)", path.display()
     )]
     RollCycleMismatch { asked: String, found: String, path: PathBuf },
     #[error(
@@ -104,8 +104,8 @@ pub enum Error {
     )]
     Corrupt { what: &'static str, file: PathBuf, position: u64, found: String, expected: String },
     #[error(
-        "cannot read the document at position={position:#x}: found=length {length}, part of it in a \
-         hole without disk space, as a writer leaves that died of a full disk"
+        "cannot read the document at position={position:#x}: found=length {length}, part of it in \
+         a hole without disk space, as left by a writer that died on a full disk"
     )]
     Hole { file: PathBuf, position: u64, length: u32 },
     #[error(
@@ -120,8 +120,8 @@ pub enum Error {
     #[error("none of the keys opens the data key of a message: data_key={}", number_text(*number))]
     KeyMissing { number: Option<u32> },
     #[error(
-        "the key that messages are encrypted by has expired: expired={} (open the queue with a newer \
-         current key; reading goes on)", time_text(*expired_ms)
+        "the key that encrypts messages has expired: expired={} (open the queue with a newer \
+         current key; reading still works)", time_text(*expired_ms)
     )]
     KeyExpired { expired_ms: i64 },
     #[error(
@@ -130,8 +130,8 @@ pub enum Error {
     )]
     KeysMissing { path: PathBuf },
     #[error(
-        "the message is not what was written here: index={index:#x} (it was changed, or moved from \
-         another place or queue)"
+        "the message is not the one that was written here: index={index:#x} (it was changed, or \
+         moved from another place or queue)"
     )]
     NotAuthentic { index: i64 },
     #[error(
@@ -162,7 +162,7 @@ pub enum Error {
     LockLost { expected: u64, found: u64 },
     #[error(
         "messages were deleted before they were read: tailer={tailer} expected={expected:#x} \
-         first={first} path={} (on_missing=\"skip\" goes on with the first that is left)",
+         first={first} path={} (on_missing=\"skip\" continues with the first remaining message)",
         path.display()
     )]
     DataLoss { tailer: String, expected: i64, first: String, path: PathBuf, raised: Raised },
@@ -197,7 +197,7 @@ pub enum Error {
         place: String,
     },
     #[error(
-        "another process keeps the file locked, as while it makes or grows it: file={} \
+        "another process keeps the file locked, as while it creates or extends it: file={} \
          holder_pid={} waited_ms={}",
         file.display(), locked.holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
         locked.waited.as_millis()
@@ -212,9 +212,9 @@ pub enum Error {
     AppendLocked(u32),
     #[error(
         "the lease of this source is over, and another machine may be the source now: {} path={} \
-         (append at the source; quire replicate node renews the lease while it is one)",
+         (append at the source; quire replicate node renews the lease of the source)",
         over.map_or_else(
-            || "the machine was started since".to_owned(),
+            || "the machine was restarted since".to_owned(),
             |over| format!("over_ms={}", over.as_millis())
         ),
         path.display()
@@ -266,9 +266,10 @@ impl From<WireError> for Error {
 fn other_tailer(pid: u32) -> &'static str {
     if pid == std::process::id() {
         "this process has it open, perhaps from an earlier run of this code: close() that tailer \
-         or its queue, which `with` does by itself; or open this one with shared=True, as Java's are"
+         or its queue, which `with` does by itself; or open this one with shared=True, as Java \
+         does"
     } else {
-        "close that one, or open this one with shared=True, as Java's are"
+        "close that one, or open this one with shared=True, as Java does"
     }
 }
 

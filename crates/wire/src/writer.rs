@@ -225,7 +225,7 @@ fn number(name: &str) -> Option<i64> {
 
 fn latin1(name: &str) -> Result<Cow<'_, [u8]>> {
     latin1::encode(name).ok_or_else(|| {
-        WireError::new("a name must consist of Latin-1 characters, as Java's")
+        WireError::new("a name must consist of Latin-1 characters, as in Java")
             .with("name", format_args!("{name:?}"))
     })
 }

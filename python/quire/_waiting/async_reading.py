@@ -1,4 +1,4 @@
-"""Reading in event loops: one wait for the handles of every format, which may be cancelled."""
+"""Reading in event loops: one cancellable wait for the handles of every format."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Awaited(Protocol):
     def _tasks(self) -> Tasks: ...
 
     def _prepare(self) -> bool | None:
-        """Return whether a read would return something without waiting; None: look again."""
+        """Return whether a read would return something without waiting; None: check again."""
         ...
 
 
 class Tasks:
     """
-    What is known of the tasks that read from one handle.
+    The tasks that read from one handle.
 
     It does not refer to the handle, which would then be freed late.
 
@@ -62,7 +62,7 @@ class Tasks:
         ends: bool = False,
     ) -> _T | None:
         """
-        Return what *read* returns once it is something; None when nothing came in time.
+        Return the result of *read* once it is not None; None when no message came in time.
 
         The loop's other tasks run every few milliseconds, also while there is a backlog. Nothing
         is awaited between a read and its return: a task that is cancelled has either returned the
@@ -115,7 +115,7 @@ class Tasks:
 async def _when_there(
     handle: Awaited, read: Callable[[], _T | None], timeout_s: float | None, pauser: Pauser | None
 ) -> _T | None:
-    """Wait until *read* returns something: the one place where a task waits for messages."""
+    """Wait until *read* returns something: the only place where a task waits for messages."""
     import asyncio
 
     pauser = pauser_at(handle, pauser) if isinstance(handle, Sleeper) else pauser_of(pauser)
@@ -143,9 +143,9 @@ async def _when_there(
 
 class AsyncMessages(Generic[_T_co]):
     """
-    Messages in an event loop, as they come: ``async for message in tailer``.
+    Messages in an event loop, as they arrive: ``async for message in tailer``.
 
-    It ends when nothing came in time, and goes on when it is asked again.
+    The iteration ends when no message came in time, and continues when it is iterated again.
     """
 
     __slots__ = ("_handle", "_pauser", "_read", "_timeout_s")
@@ -189,7 +189,7 @@ class AsyncClosing:
 
     async def aclose(self) -> None:
         """
-        Close it in a thread: closing may wait for the disk, or for what is still to be appended.
+        Close it in a thread: closing may wait for the disk, or for pending appends.
 
         A task that is cancelled meanwhile leaves the closing to the thread.
 

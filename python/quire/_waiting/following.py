@@ -86,7 +86,7 @@ class Following(Generic[_E_co]):
 
     def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
         """
-        Return when there is a message to read; it is not read, and what was received is done.
+        Return when there is a message to read, without reading it; earlier messages are finished.
 
         Args:
             timeout_s: Wait at most this many seconds; None: for ever.
@@ -166,7 +166,7 @@ class Following(Generic[_E_co]):
         A wait that is cancelled loses no message.
 
         Args:
-            timeout_s: Return None when nothing came for this many seconds; None: wait for ever.
+            timeout_s: Return None when no message came for this many seconds; None: wait for ever.
 
         Raises:
             RuntimeError: Another task waits for messages of this tailer.
@@ -213,8 +213,8 @@ class Following(Generic[_E_co]):
         Return the bytes of at most *count* messages, once there is one: see :meth:`aread`.
 
         Args:
-            count: How many at most; one is enough to end the wait.
-            timeout_s: Return an empty list when nothing came for this many seconds.
+            count: The most messages to return; the first one ends the wait.
+            timeout_s: Return an empty list when no message came for this many seconds.
 
         Examples:
             >>> import asyncio

@@ -1,4 +1,4 @@
-"""Sleeping until there is something to read: one thread of the kernel waits for all that sleep."""
+"""Sleeping until there is something to read: one kernel thread waits for all sleepers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import asyncio  # doubles the import time; programs that await import it anyway
 
 _IN_VAIN: Final = 2
-"""After this many wake-ups in a row that found nothing, a reader pauses instead of sleeping."""
+"""After this many successive wake-ups without a message, a reader pauses instead of sleeping."""
 _PAUSE_S: Final = 0.01
 _LONGEST_S: Final = 3600.0
-"""Longer sleeps are several: milliseconds of `poll` are an int of C."""
+"""Longer sleeps are split: the milliseconds of `poll` are a C int."""
 
 
 class Begun(Protocol):
@@ -34,7 +34,7 @@ class Begun(Protocol):
 
 @runtime_checkable
 class Sleeper(Protocol):
-    """What can be waited for: a native tailer, of any format, or what is made of some."""
+    """An object that can be waited for: a native tailer of any format, or several as one."""
 
     def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Begun: ...
 
@@ -56,15 +56,15 @@ class _AllBegun:
 
 class AnyOf:
     """
-    Several sleepers as one, which is due as soon as one of them is.
+    Several sleepers as one, which is due as soon as any of them is.
 
     Args:
-        sleepers: Returns those to wait for, each time a wait begins.
+        sleepers: Returns the sleepers to wait for, each time a wait begins.
 
     """
 
     def __init__(self, sleepers: Callable[[], Iterable[Sleeper]]) -> None:
-        """Keep what they are asked of."""
+        """Store the function."""
         self._sleepers = sleepers
 
     def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Begun:
@@ -90,12 +90,12 @@ class Sleep(Pauser):
         self._wake: Callable[[], None] | None = None
 
     def reset(self) -> None:
-        """Begin to count the time again: there was something to do."""
+        """Reset the time: there was something to do."""
         super().reset()
         self._in_vain = 0
 
     def pause(self, timeout_s: float | None = None) -> None:
-        """Sleep; raise when the pauses since the last reset add up to more than *timeout_s*."""
+        """Sleep; raise if the pauses since the last reset add up to more than *timeout_s*."""
         left_s = self._left_s(timeout_s)
         began_ns = self._end_yields()
         if self._waits is None or self._pid != os.getpid():
@@ -128,13 +128,13 @@ class Sleep(Pauser):
             wake()
 
     def _is_to_sleep(self, wake: Callable[[], None]) -> bool:
-        """Return whether nobody has ended the sleep that begins; *wake* ends it from now on."""
+        """Return whether to sleep, as no one has ended the sleep; from now on *wake* ends it."""
         self._wake = wake
         is_woken, self._is_woken = self._is_woken, False
         return not is_woken
 
     def _chosen(self, left_s: float) -> tuple[Sleeper, float]:
-        """Return what to wait for, and for how long at most."""
+        """Return what to wait for, and the longest time."""
         if self._in_vain < _IN_VAIN:
             return self._sleeper, left_s
         self._in_vain = 0
@@ -209,12 +209,12 @@ _sleeps: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopSleeps] = WeakKeyDict
 
 async def sleep_async(sleeper: Sleeper, timeout_s: float, sleep: Sleep | None = None) -> bool:
     """
-    Return once there is something to read, or an error, or time is up; or earlier.
+    Return once there is something to read, or an error, or the time is up; or earlier.
 
     Args:
         sleeper: What to wait for.
         timeout_s: When time is up.
-        sleep: The sleep that others may end; None: no one does.
+        sleep: The sleep that others may end; None: it cannot be ended.
 
     Returns:
         Whether it was due.
@@ -230,5 +230,5 @@ async def sleep_async(sleeper: Sleeper, timeout_s: float, sleep: Sleep | None = 
 
 
 def pauser_at(sleeper: Sleeper, given: Pauser | None) -> Pauser:
-    """Return the pauser that was given, or one that sleeps until there is something to read."""
+    """Return the given pauser, or one that sleeps until there is something to read."""
     return Sleep(sleeper) if given is None else pauser_of(given)

@@ -53,7 +53,7 @@ def remote_options() -> list[click.Option]:
         click.Option(
             ["--client-certificate"],
             type=file,
-            help="If the server requires one: a client certificate and its key (PEM).",
+            help="A client certificate and its key (PEM), for servers that require one.",
             **keep,
         ),
     ]
@@ -99,7 +99,7 @@ def _token(given: Mapping[str, Any]) -> str | None:
     except UnicodeDecodeError:
         token = ""
     if not token or len(token.split()) > 1:
-        raise click.UsageError(f"not one token: --token-file={file} (expected one line)")
+        raise click.UsageError(f"not a file with a token: --token-file={file} (expected one line)")
     return token
 
 

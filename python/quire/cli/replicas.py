@@ -1,4 +1,4 @@
-"""What a process of ``quire replicate`` does: it is a source or a sink, until it changes places."""
+"""The work of a ``quire replicate`` process: it is a source or a sink, and may change places."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Member:
 
     Args:
         path: Its directory.
-        listen: Where it serves as a source; None: it does not.
-        to: Where a sink listens that it connects to, instead of serving; None: it serves.
+        listen: The address to serve at as a source; None: it does not serve.
+        to: The address of a listening sink to connect to, instead of serving; None: it serves.
         tls: The certificates.
-        insecure: Whether to do without them beyond this machine.
-        name: What it is called as a sink.
-        acknowledge: What it acknowledges as a sink.
-        repair: Whether to put aside what the source does not have, as a sink.
-        drop_after_s: When it leaves sinks that are away out of the in-sync set; None: never.
+        insecure: Whether to allow connections beyond this machine without certificates.
+        name: Its name as a sink.
+        acknowledge: Which messages it acknowledges as a sink.
+        repair: Whether, as a sink, it puts aside messages that the source does not have.
+        drop_after_s: After how long it removes disconnected sinks from the in-sync set; None:
+            never.
         busy: Whether each connection has a thread that never sleeps.
-        compress: Whether it compresses what it sends as a source.
+        compress: Whether it compresses batches as a source.
 
     """
 
@@ -135,9 +136,7 @@ class Member:
         name, epoch, address = successor
         _log.info("handed over: name=%s epoch=%d path=%s", name, epoch, self._path)
         if address is None:
-            _log.warning(
-                "the new source does not serve, and this queue stays closed: name=%s", name
-            )
+            _log.warning("the new source does not serve, so this queue stays closed: name=%s", name)
             return
         await asyncio.sleep(0)  # a signal that came meanwhile ends it here
         await self.follow(address)

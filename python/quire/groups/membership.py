@@ -368,7 +368,7 @@ class Membership:
         what = (
             f"messages of a group were lost: group={self._rules.group} expected={frontier[1]:#x}"
             f" first={place:#x} path={self._queue.path}"
-            ' (on_missing="skip" goes on with the first that is left)'
+            ' (on_missing="skip" continues with the first remaining message)'
         )
         if self._rules.on_missing == "raise" and self._raised_at != frontier[1]:
             self._raised_at = frontier[1]

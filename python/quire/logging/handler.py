@@ -19,15 +19,15 @@ class Handler(logging.Handler):
     """
     Appends each log record to a queue as one self-describing message, a :class:`Record`.
 
-    The text of a message is not made: its template and arguments are kept, and the reader of
-    the record formats it. A failure never reaches the program: it goes to ``handleError``, as for
-    every handler. A child made by ``fork`` opens the queue again, and any number of processes may
-    log to one queue.
+    The message is not formatted: its template and arguments are stored, and the reader of the
+    record formats them. A failure never reaches the program: it goes to ``handleError``, as for
+    every handler. A forked child opens the queue again, and any number of processes may log to one
+    queue.
 
     Args:
         queue: The queue, or the path of one.
         level: The lowest level that is written.
-        options: For a path, those of :func:`quire.open`.
+        options: Options of :func:`quire.open`, for a path.
 
     Raises:
         QuireError: The path cannot be opened.
@@ -71,7 +71,7 @@ class Handler(logging.Handler):
 
     @property
     def queue(self) -> JournalQueue:
-        """The queue that the records go to."""
+        """The queue to which records are appended."""
         return self._queue
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -103,7 +103,7 @@ class Handler(logging.Handler):
             self.handleError(record)
 
     def _reopen(self) -> None:
-        """Open the queue again, in a child: the handles of the parent are of no use there."""
+        """Open the queue again in a child, which cannot use the parent's handles."""
         reopen, of_queue = self._queue.__reduce__()
         self._queue = reopen(*of_queue)
         self._is_own = True

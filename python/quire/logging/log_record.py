@@ -1,4 +1,4 @@
-"""The form of a log record in a queue, and how it becomes text again."""
+"""The form of a log record in a queue, and its conversion to text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Raised:
     Attributes:
         type: The class, with its module.
         message: ``str()`` of the exception.
-        traceback: As Python prints it, causes included.
+        traceback: The traceback as Python prints it, causes included.
 
     Examples:
         >>> quire.logging.Raised("ValueError", "no such side", "").type
@@ -49,26 +49,26 @@ class Raised:
 @dataclass(slots=True)
 class Record:
     """
-    A log record as it stands in a queue: one field for each attribute.
+    A log record as it is stored in a queue: one field for each attribute.
 
     Attributes:
         time: When it was logged, in nanoseconds since 1970.
         level: The name of the level.
         severity: Its number: 30 for ``WARNING``.
         logger: The name of the logger.
-        message: The text before its arguments are filled in; the whole text if one of them is
-            neither text, a number, a bool nor None.
+        message: The template of the text; the whole text if an argument is neither text, a number,
+            a bool nor None.
         args: The arguments: a list, or a map if the message names them.
         file: The path of the source file of the call.
         line: The line of the call.
         function: The function of the call.
         thread: The name of the thread.
         process: The pid.
-        exception: What was raised, for ``logger.exception`` and ``exc_info=True``.
+        exception: The exception, for ``logger.exception`` and ``exc_info=True``.
         stack: The stack, for ``stack_info=True``.
-        extra: What the call passed as ``extra=``; values without an encoding as their ``repr()``,
-            and characters beyond Latin-1 in names as the escapes of Python's literals, as names of
-            messages cannot have them.
+        extra: The call's ``extra=``; values without an encoding as their ``repr()``, and characters
+            beyond Latin-1 in names as escapes of Python literals, because names in messages cannot
+            have them.
 
     Examples:
         >>> record = quire.logging.Record(level="INFO", message="%s is up", args=["gateway"])
@@ -96,7 +96,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """The message with its arguments; both as they are if they do not fit each other."""
+        """The message with its arguments filled in, or beside them if they do not fit."""
         if not self.args:
             return self.message
         args: Any = self.args
@@ -137,7 +137,7 @@ def schema(extra: Mapping[str, TypeLike] | None = None) -> Schema:
     Return the schema of the records of :class:`quire.logging.Handler`, for columns and Spark.
 
     Args:
-        extra: Names and types of what the program passes as ``extra=``.
+        extra: Names and types of the values that the program passes as ``extra=``.
 
     Examples:
         >>> quire.logging.schema({"order": "int64"}).names[:6]
@@ -166,7 +166,7 @@ def schema(extra: Mapping[str, TypeLike] | None = None) -> Schema:
 
 
 def record_of(record: logging.LogRecord) -> Record:
-    """Return a record to write; its text is made later if its arguments are immutable."""
+    """Return a record to write; it is formatted later if its arguments are immutable."""
     template: Any = record.msg
     args: Any = None
     if record.args or type(template) is not str:
@@ -205,7 +205,7 @@ def _kept(args: Any) -> dict[str, Any] | list[Any] | None:  # noqa: ANN401 - of 
 
 
 def plain(record: logging.LogRecord) -> Record:
-    """Return a record that can be encoded, for one that cannot: a lone surrogate, a huge number."""
+    """Return an encodable form of a record with, for example, a lone surrogate or a huge number."""
     made = record_of(record)
     made.severity = made.severity or 0  # records made by hand may lack what loggers set
     made.message, made.args = _printable(made.text), None
@@ -242,14 +242,14 @@ def _traceback(
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any] | None:
-    """Return what the call added to the record; formatters add the last three."""
+    """Return the attributes that the call added to the record; formatters add the last three."""
     known = _USUAL | {"message", "asctime", "taskName"}
     found = {name: value for name, value in record.__dict__.items() if name not in known}
     return {_name(name): value for name, value in found.items()} or None
 
 
 def _name(name: object) -> str:
-    """Return a name that a message can have: of other characters, their escapes."""
+    """Return a name that a message can have: other characters become escapes."""
     text = str(name)  # ``extra=`` takes a mapping with any keys
     return text if text.isascii() else text.encode("latin-1", "backslashreplace").decode("latin-1")
 

@@ -1,5 +1,5 @@
 """
-What a queue does, in numbers: counters, latencies, lag and disk space, and their exporters.
+The metrics of queues: counters, latencies, lag and disk space, and their exporters.
 
 >>> with quire.open("orders", metrics=True) as orders, orders.appender() as writer:
 ...     last = writer.write_many([b"one", b"two"])

@@ -1,4 +1,4 @@
-"""A warning before a disk is full, also while nothing is appended."""
+"""A warning before a disk is full, even while nothing is appended."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class DiskSpace(NamedTuple):
 
     Attributes:
         path: The first of the monitor's queues that is on it.
-        free: Bytes that are left.
-        total: Bytes of the file system.
+        free: Free bytes.
+        total: The size of the file system in bytes.
 
     Examples:
         >>> from quire.metrics import DiskSpace
@@ -43,7 +43,7 @@ class DiskSpace(NamedTuple):
 
     @property
     def free_percent(self) -> float:
-        """How much of the file system is left."""
+        """The free space, in percent of the file system."""
         return 100 * self.free / self.total if self.total else 100.0
 
 
@@ -51,15 +51,15 @@ class DiskMonitor(KnownAttributes):
     """
     Warns, through the logger ``quire``, when the disk of a queue is almost full.
 
-    It warns once when the free space of a file system falls below a limit, whether or not anything
-    is appended, and says once when there is enough again. Queues on one file system share a
-    warning. A path that cannot be examined is a warning, too, once until it can be.
+    It warns once when the free space of a file system falls below a limit, even while nothing is
+    appended, and logs once when there is enough again. Queues on one file system share a warning.
+    It also warns, once, about a path that cannot be examined.
 
     Args:
         queues: Queues or their paths, or a single one. A queue may be closed meanwhile.
         warn_percent: Warn when less than this of the file system is free; 0: never for this reason.
         warn_bytes: Warn when fewer bytes are free: a number, or text such as ``"1 GiB"``.
-        interval_s: How often the thread looks.
+        interval_s: The interval of the thread's checks.
 
     Raises:
         ValueError: There is no queue at *path*, or a limit or the interval is out of range.
@@ -90,7 +90,7 @@ class DiskMonitor(KnownAttributes):
         if interval == 0:
             raise arguments.out_of_range("interval_s", "more than 0 seconds", interval_s)
         self._interval_s: Final = min(interval, threading.TIMEOUT_MAX)
-        # Of the last look, what is logged only when it changes.
+        # The state at the last check, logged only when it changes.
         self._state: Final = threading.Lock()
         self._low: dict[int, DiskSpace] = {}
         self._unknown: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ class DiskMonitor(KnownAttributes):
         self._thread: threading.Thread | None = None
 
     def look(self) -> list[DiskSpace]:
-        """Look once, log what has changed, and return the file systems that are almost full."""
+        """Check once, log changes, and return the file systems that are almost full."""
         found, failed = self._examine()
         low = {device: space for device, space in found.items() if self._is_low(space)}
         with self._state:
@@ -113,7 +113,7 @@ class DiskMonitor(KnownAttributes):
         return [*low.values()]
 
     def start(self) -> None:
-        """Look at once and then every *interval_s*, in a daemon thread. Idempotent."""
+        """Check now and then every *interval_s*, in a daemon thread. Idempotent."""
         with self._state:
             if self._thread is not None and self._thread.is_alive():  # not in a forked process
                 return

@@ -1,4 +1,4 @@
-"""The exported metrics: the one list of names, kinds and descriptions."""
+"""The exported metrics: the single list of names, kinds and descriptions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Watched: TypeAlias = "AnyQueue | str | PathLike[str]"
 
 class Exported(NamedTuple):
     """
-    A number of a queue.
+    An exported number of a queue.
 
     Attributes:
         name: Its name, without the prefix ``quire``.
         unit: ``messages``, ``bytes``, ``files``, ``seconds``; empty for a place.
-        help: What it is, in a sentence.
-        attribute: Where it is in :class:`Metrics`.
-        label: What the numbers are by, such as ``tailer`` or ``group``; empty for a single one.
+        help: A description of one sentence.
+        attribute: The attribute of :class:`Metrics`.
+        label: The label of several numbers, such as ``tailer`` or ``group``; empty for one number.
 
     """
 
@@ -42,7 +42,7 @@ class Exported(NamedTuple):
     label: str = ""
 
     def values(self, metrics: Metrics) -> Mapping[str, float]:
-        """Return the numbers by what the label names; a single one has ``""``."""
+        """Return the numbers by the label's value; a single one has ``""``."""
         if self.attribute.startswith("ring.") and metrics.ring is None:
             return {}
         if self.attribute.startswith("replication.") and metrics.replication is None:
@@ -174,10 +174,9 @@ LATENCIES: Final = (
 
 class Watch:
     """
-    The queues that an exporter reads, of any format; those given by path are opened read-only.
+    The queues that an exporter reads, of any format; paths are opened read-only.
 
-    A path where no queue is, or where another one has taken its place, is looked at again each
-    time.
+    A path without a queue, or whose queue was replaced, is checked again each time.
     """
 
     def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
@@ -190,7 +189,7 @@ class Watch:
             self.set({_path_of(queue): queue for queue in queues})
 
     def set(self, queues: Mapping[str, Watched]) -> None:
-        """Watch these queues, of which known ones stay open, and no others."""
+        """Watch only these queues; those already watched stay open."""
         known = self._queues
         self._queues = {name: known.get(name) or _Source(it) for name, it in queues.items()}
         for name in known.keys() - self._queues.keys():
@@ -200,7 +199,7 @@ class Watch:
         """
         Return the metrics of each queue by its name.
 
-        Those of a queue that is not there yet, was closed, or cannot be read are left out.
+        A queue that does not exist yet, was closed, or cannot be read is left out.
         """
         found: dict[str, Metrics] = {}
         for name, source in self._queues.items():
@@ -218,8 +217,8 @@ class Watch:
         """
         Return the numbers of one of the queues.
 
-        Those that cannot be read, as a file is damaged, are left out, so that the others are still
-        exported; a log line says so once.
+        Numbers that cannot be read, because a file is damaged, are left out and logged once, so
+        that the others are still exported.
         """
         source = one.attribute.partition(".")[0]
         try:
@@ -231,13 +230,13 @@ class Watch:
         return found
 
     def up(self, found: Mapping[str, Metrics]) -> dict[str, bool]:
-        """Return of each queue whether it is there, and its end could be read."""
+        """Return, for each queue, whether it exists and its end can be read."""
         return {
             name: name in found and (name, "state") not in self._failed for name in self._queues
         }
 
     def _say(self, queue: str, source: str, error: Exception) -> None:
-        """Log an error once, as long as it stays."""
+        """Log an error once while it lasts."""
         text = str(error)
         if self._failed.get((queue, source)) == text:
             return
@@ -248,7 +247,7 @@ class Watch:
 
 
 class _Source:
-    """A queue that was given, or that is opened where its path is."""
+    """A queue that was given, or that is opened by its path."""
 
     def __init__(self, given: Watched) -> None:
         self._path = None if is_queue(given) else Path(cast("str | PathLike[str]", given))
@@ -257,7 +256,7 @@ class _Source:
         self._opened_as: tuple[int, int] | None = None
 
     def metrics(self) -> Metrics | None:
-        """Return the metrics; None where no queue is."""
+        """Return the metrics; None if there is no queue."""
         if self._path is not None and not self._is_open(self._path):
             return None
         queue = cast("AnyQueue", self._queue)
@@ -270,7 +269,7 @@ class _Source:
             self._queue = None
 
     def _is_open(self, path: Path) -> bool:
-        """Open the queue at the path, unless it is that which is open; return whether there is."""
+        """Open the queue at the path unless it is already open; return whether there is one."""
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -297,5 +296,5 @@ def label_of(name: str) -> str:
 
 
 def _path_of(queue: Watched) -> str:
-    """Return what a queue that was given without a name is called."""
+    """Return the name of a queue that was given without one."""
     return queue.path if is_queue(queue) else str(Path(cast("str", queue)).absolute())

@@ -28,7 +28,7 @@ def observe(
     queues: Iterable[Watched] | Mapping[str, Watched], meter: api.Meter | None = None
 ) -> None:
     """
-    Have a meter observe the metrics of queues, each time it exports.
+    Let a meter observe the metrics of queues each time it exports.
 
     Latencies are gauges with the attribute ``percent``: 50, 90, 99, 99.9 and 100, the maximum.
 

@@ -21,11 +21,11 @@ _LIMITS_NS: Final = [2**power for power in range(7, 34)]
 
 class Collector(BaseCollector):
     """
-    Gives the metrics of queues to a registry, read when it is scraped.
+    Provides the metrics of queues to a registry; they are read at each scrape.
 
     Args:
         queues: Queues of any format or their paths, or a mapping of the names to show to either. A
-            path where no queue is yet is looked at again at each scrape.
+            path without a queue is checked again at each scrape.
 
     Examples:
         >>> from prometheus_client import CollectorRegistry, generate_latest
@@ -38,13 +38,13 @@ class Collector(BaseCollector):
     """
 
     def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
-        """Remember the queues."""
+        """Store the queues."""
         self._watch = Watch(queues)
         self._lock = Lock()  # a server scrapes in a thread for each request
 
     def watch(self, queues: Mapping[str, Watched]) -> None:
         """
-        Watch these queues from now on, and no others.
+        Watch only these queues from now on.
 
         Args:
             queues: The names to show, and a queue or the path of one for each.

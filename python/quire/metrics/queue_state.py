@@ -1,4 +1,4 @@
-"""The state of a queue of any format and writer, as its files show it."""
+"""The state of a queue of any format and writer, according to its files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from quire.formats.protocols import AnyQueue
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """
-    A queue at one moment, as its files show it: no writer has to count for that.
+    The state of a queue at one moment, according to its files, without counters of writers.
 
     Attributes:
         end_index: The index after the last message; 0 without one.
         end_sequence: The same within its cycle: how many messages the cycle has, unless the format
             leaves gaps.
-        last_message_age_s: The seconds since the last message came; None without one. The first
-            look takes it from the time when a file was written to, later ones from when they find
-            another end.
+        last_message_age_s: The seconds since the last message was appended; None without one. The
+            first read takes them from the time of a file, later ones from when they find a new end.
         locks_held: How many locks of the queue are held.
         locks_dead: How many of them by processes that died.
 
@@ -42,7 +41,7 @@ class QueueState:
 
 class StateReader:
     """
-    Reads the state of an open queue, again and again.
+    Reads the state of an open queue repeatedly.
 
     Args:
         queue: A queue of any format.
@@ -50,7 +49,7 @@ class StateReader:
     """
 
     def __init__(self, queue: AnyQueue) -> None:
-        """Begin with nothing seen."""
+        """Start without an earlier state."""
         self._queue = queue
         self._end: int | None = None
         self._came_s = 0.0
@@ -79,7 +78,7 @@ class StateReader:
         )
 
     def _written_s(self, last: int, now_s: float) -> float:
-        """Return when the file or the directory of the last message's cycle was written to."""
+        """Return when the file or directory of the last message's cycle was last written to."""
         cycle = numbering_of(self._queue).to_cycle(last)
         place = adapter_of(self._queue).place(self._queue, cycle)
         with suppress(FileNotFoundError):
@@ -89,7 +88,7 @@ class StateReader:
 
 
 def disk_used(queue: AnyQueue) -> int:
-    """Return the bytes that the files of a queue take on the disk."""
+    """Return the disk space of a queue's files, in bytes."""
     used = 0
     for file in adapter_of(queue).files(queue):
         with suppress(FileNotFoundError):

@@ -16,15 +16,15 @@ from quire.formats.protocols import AnyQueue
 @dataclass(frozen=True, slots=True)
 class ReplicationState:
     """
-    A queue's part in a replication at one moment.
+    A queue's role in a replication at one moment.
 
     Attributes:
-        role: ``source`` or ``sink``: what the queue was last.
+        role: ``source`` or ``sink``: the queue's latest role.
         epoch: The number of its source's epoch.
         acknowledged_index: The last message that a replica has acknowledged; None before the first.
-        lag: Of a source, how many messages no replica has acknowledged; None of a sink.
-        in_sync: Of a source, 1 for each replica of the in-sync set and 0 for the others, by name.
-        replica_lag: Of a source, how many messages each replica has not acknowledged, by name.
+        lag: For a source, how many messages no replica has acknowledged; None for a sink.
+        in_sync: For a source, 1 for each replica in the in-sync set and 0 for the others, by name.
+        replica_lag: For a source, how many messages each replica has not acknowledged, by name.
 
     Examples:
         >>> queue.metrics().replication is None  # it was never replicated
@@ -41,13 +41,13 @@ class ReplicationState:
 
     @property
     def roles(self) -> Mapping[str, int]:
-        """1 for what the queue is, 0 for what it is not."""
+        """1 for the queue's role, 0 for the other."""
         return {role: int(role == self.role) for role in ("source", "sink")}
 
 
 def replication_of(queue: AnyQueue) -> ReplicationState | None:
     """
-    Return a queue's part in a replication; None if it has none.
+    Return a queue's role in a replication; None if it is not replicated.
 
     Raises:
         CorruptError: The queue's replication file is damaged.
@@ -70,7 +70,7 @@ def replication_of(queue: AnyQueue) -> ReplicationState | None:
 
 
 def state_of(queue: Queue, standing: Standing) -> ReplicationState | None:
-    """Return the part of a queue whose file was read; no file is opened."""
+    """Return the role of a queue whose file was already read; no file is opened."""
     if standing.role == "none":
         return None
     index = queue.last_acknowledged_index
@@ -79,7 +79,7 @@ def state_of(queue: Queue, standing: Standing) -> ReplicationState | None:
 
 
 def _messages_after(queue: Queue, index: int | None) -> int:
-    """Return how many messages follow an index, as far as they are still there."""
+    """Return how many of the existing messages follow an index."""
     first, last = queue.first_index, queue.last_index
     if first is None or last is None:
         return 0

@@ -11,16 +11,16 @@ _LONG_MAX = 2**63 - 1
 
 class RunningMinimum:
     """
-    Turns times of two clocks into latencies: how far each sample is off the best one.
+    Turns times of two clocks into latencies: the difference of each sample from the best one.
 
-    The least difference between the clocks that was seen stands for the best latency. It rises
-    by *max_drift_ppm*, so that a clock that runs away is followed, and falls with every sample
-    that is below it, so that samples should come often. The default is the drift of Java's class.
+    The least observed difference between the clocks stands for the best latency. It rises by
+    *max_drift_ppm*, so that it follows a drifting clock, and falls with every sample below it; so
+    samples should be frequent. The default is the drift of Java's class.
 
     Args:
-        actual_minimum: What the best latency is known or supposed to be, in nanoseconds.
-        max_drift_ppm: More than the clocks drift apart, in microseconds a second; much more makes
-            the latencies too small by what it adds up to between two samples near the best.
+        actual_minimum: The best latency, if it is known or estimated, in nanoseconds.
+        max_drift_ppm: More than the actual drift of the clocks, in microseconds per second. If it
+            is much more, latencies are too small by the rise between two samples near the best one.
 
     Examples:
         >>> latency = quire.metrics.RunningMinimum()
@@ -34,7 +34,7 @@ class RunningMinimum:
     """
 
     def __init__(self, actual_minimum: int = 0, *, max_drift_ppm: float = 10.0) -> None:
-        """Begin without a sample."""
+        """Start without a sample."""
         if not 0 < max_drift_ppm <= _PPM:
             raise ValueError(f"a drift is above 0 and below a million: {max_drift_ppm=}")
         self._actual_minimum = actual_minimum
@@ -48,7 +48,7 @@ class RunningMinimum:
 
         Args:
             start_time: When it was sent, by the clock of the sender.
-            end_time: When it came, by the clock of the receiver.
+            end_time: When it was received, by the clock of the receiver.
 
         """
         if _wrapped(self._last_start + self._drift) <= start_time:
@@ -62,12 +62,12 @@ class RunningMinimum:
 
     @property
     def minimum(self) -> int:
-        """The least difference of the clocks as it stands; 2**63-1 before the first sample."""
+        """The present minimum of the clocks' difference; 2**63-1 before the first sample."""
         return self._minimum
 
 
 def _wrapped(value: int) -> int:
-    """Return the value as a 64-bit integer of Java holds it."""
+    """Return the value as a 64-bit integer of Java."""
     return (value + 2**63) % 2**64 - 2**63
 
 

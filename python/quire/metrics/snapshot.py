@@ -25,8 +25,8 @@ class Histogram:
     Attributes:
         sum_ns: The sum of all durations.
         max_ns: The longest.
-        buckets: Those with any durations, ascending: the lowest duration of each, the lowest of
-            the next one, and how many there are.
+        buckets: The non-empty buckets in ascending order: the lowest duration of each, the lowest
+            of the next bucket, and the count.
 
     Examples:
         >>> from quire.metrics import Histogram
@@ -84,9 +84,9 @@ class Disk(NamedTuple):
     The space that a queue uses and has.
 
     Attributes:
-        used: Bytes that the files of the queue take on the disk.
-        free: Bytes that are left on the file system.
-        total: Bytes of the file system.
+        used: The disk space of the queue's files, in bytes.
+        free: The free bytes of the file system.
+        total: The size of the file system in bytes.
 
     Examples:
         >>> disk = queue.metrics().disk
@@ -109,7 +109,7 @@ class RingState(NamedTuple):
         used: How many bytes of messages are in it.
         high_water: The most bytes that were in it at once.
         pending: How many messages are in it.
-        stalls: How often a message found no room.
+        stalls: How often the ring had no room for a message.
 
     Examples:
         >>> with quire.open("busy", buffer_mode="async") as busy:
@@ -129,19 +129,19 @@ class RingState(NamedTuple):
 @dataclass(frozen=True)
 class Metrics:
     """
-    The counts of all processes of a queue since its side file was made.
+    The counts of all processes of a queue since its side file was created.
 
     Counters and latencies are those of the call; ``state``, ``lag``, ``group_lag``, ``ring`` and
-    ``disk`` are found when they are first asked for.
+    ``disk`` are computed at their first use.
 
     Attributes:
-        recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
+        recorded: Whether any process counts, because it opened the queue with ``metrics=True``.
         since_ms: When counting began, in epoch milliseconds; 0 if no process counts.
         messages_appended: Messages appended.
         bytes_appended: The bytes of their payloads, as they are stored.
         messages_read: Messages read, by all tailers together.
         bytes_read: The bytes of their payloads, as they are stored.
-        rolls: Roll files made.
+        rolls: Roll files created.
         redeliveries: Messages that consumer groups delivered again.
         dead_letters: Messages that consumer groups wrote to their queue of dead letters.
         refusals: Calls of :meth:`GroupMessage.nack` that refused a message.
@@ -152,11 +152,11 @@ class Metrics:
         redeliveries_closed: Those of messages whose consumer was closed.
         redeliveries_released: Those of messages that :meth:`Group.release` took from a consumer.
         cycles_removed: Cycles that retention removed.
-        bytes_freed: What these took on disk.
+        bytes_freed: The disk space of these cycles.
         last_prune_ms: When retention ran last, in epoch milliseconds; 0 if it did not.
-        append_latency: Of calls that appended: a batch is one call.
-        read_latency: Of calls that read something.
-        lock_wait: Of appends that found the write lock taken.
+        append_latency: The duration of calls that appended: a batch is one call.
+        read_latency: The duration of calls that read something.
+        lock_wait: The waits of appends that found the write lock taken.
 
     Examples:
         >>> queue.metrics().recorded
@@ -238,17 +238,17 @@ class Metrics:
         return Disk(0, 0, 0) if self._queue is None else _disk(self._queue)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle without the queue: what was not asked for is empty elsewhere."""
+        """Pickle without the queue: attributes that were not used before are empty in the copy."""
         return {**self.__dict__, "_queue": None, "_reader": None}
 
 
 def metrics_of(queue: AnyQueue, reader: StateReader | None = None) -> Metrics:
     """
-    Return the counts of a queue's processes, and what its files say.
+    Return the counts of a queue's processes, and the state of its files.
 
     Args:
         queue: A queue of any format; only those of Chronicle Queue 5 have counts.
-        reader: What has read its state before, and knows when its last message came.
+        reader: The reader of its earlier states, which knows when its last message came.
 
     """
     reader = reader or StateReader(queue)

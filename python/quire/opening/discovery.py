@@ -33,8 +33,8 @@ def check_local(path: str | os.PathLike[str]) -> None:
     if url is None or (not url[0].endswith("//") and Path(url[1]).exists()):
         return
     raise UnsupportedError(
-        f"not supported: a URL where a path belongs: path={text} (give the path of a"
-        " directory on this machine: only quire.open reaches a server, by quire://HOST:PORT/QUEUE)"
+        f"not supported: a URL where a path belongs: path={text} (give the path of a directory on"
+        " this machine: only quire.open reaches a server, with quire://HOST:PORT/QUEUE)"
     )
 
 

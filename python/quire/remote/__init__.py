@@ -1,5 +1,5 @@
 """
-Queues of a server, as handles: what ``quire.open("quire://host:port/queue")`` returns.
+Handles of queues on a server, as ``quire.open("quire://host:port/queue")`` returns them.
 
 They are subclasses of :class:`quire.Queue`, :class:`quire.Appender`, :class:`quire.Tailer` and
 :class:`quire.Consumer`. The server is ``quire serve``; ``docs/remote.md`` describes the protocol.

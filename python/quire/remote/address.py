@@ -11,12 +11,12 @@ from quire.errors import OptionsError
 
 SCHEME: Final = "quire://"
 Tls: TypeAlias = "ssl.SSLContext | str | PathLike[str] | bytes | bool | None"
-"""How a server is trusted: see :func:`quire.open`."""
+"""What verifies a server's certificate: see *tls* of :func:`quire.open`."""
 
 
 class RemoteAddress(NamedTuple):
     """
-    Where a queue is.
+    The address of a queue on a server.
 
     Attributes:
         host: The server's host.
@@ -46,7 +46,7 @@ def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
     Parse ``quire://HOST:PORT/QUEUE``; without *names_queue*, the queue may be left out.
 
     Raises:
-        OptionsError: The text has another form.
+        OptionsError: The text is not such an address.
 
     """
     try:
@@ -55,7 +55,9 @@ def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
     except ValueError as error:
         raise OptionsError(f"invalid address of a queue: {error} url={url!r:.200}") from None
     if parts.username is not None or parts.password is not None:
-        raise OptionsError("an address holds no token, as addresses are logged: give token=")
+        raise OptionsError(
+            "a token does not belong in an address, as addresses are logged: pass token="
+        )
     topic = unquote(parts.path).strip("/")
     is_short = names_queue and not topic
     if not host or not port or is_short or parts.query or parts.fragment:
@@ -65,16 +67,16 @@ def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
 
 
 def is_own_authority(tls: Tls) -> bool:
-    """Return whether only servers are trusted that one authority has signed, named by the user."""
+    """Return whether only servers with a certificate of the user's own authority are trusted."""
     return isinstance(tls, str | PathLike | bytes)
 
 
 def client_context(tls: Tls) -> ssl.SSLContext | None:
     """
-    Return the context of connections, None without TLS.
+    Return the TLS context of connections; None without TLS.
 
     Raises:
-        OptionsError: The file holds no certificate of an authority.
+        OptionsError: The file has no certificate of an authority.
 
     """
     if isinstance(tls, ssl.SSLContext):

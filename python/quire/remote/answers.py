@@ -1,4 +1,4 @@
-"""Errors that a server answers with, as exceptions."""
+"""The errors that a server answers, as exceptions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MOVED: Final = re.compile(r"\d{1,5} ([A-Za-z0-9._:-]{1,255}):(\d{1,5})")
 _FACTS: Final = ' {"index"'
 _ENDING: Final = "ERR the server ends"
 TRY_AGAIN: Final = "TRYAGAIN"
-"""The code of an append whose first try is still under way."""
+"""The code of a retried append whose first attempt is still in progress."""
 
 
 def refused(text: str) -> Exception:
-    """Return the exception for the text of an error: that of the server's, if it is Quire's own."""
+    """Return the exception for an error's text: the server's own, if it is one of Quire's."""
     code, _, rest = text.partition(" ")
     if text == _ENDING:  # of an older one: no answer to anything
         return ServerLostError("the server ends")
@@ -47,11 +47,11 @@ def refused(text: str) -> Exception:
 
 
 def _without_token(_text: str) -> RefusedError:
-    return RefusedError("NOAUTH the server requires a token, and none was given")
+    return RefusedError("NOAUTH the server requires a token, but none was given")
 
 
 def _moved(text: str) -> RefusedError:
-    """Return the error of a queue that another server has; a text that is none is shown."""
+    """Return the error for a queue on another server; an invalid address is shown."""
     found = _MOVED.fullmatch(text)
     address = "" if found is None else RemoteAddress(found[1], int(found[2]), "").url
     try:
@@ -64,7 +64,7 @@ def _moved(text: str) -> RefusedError:
 
 
 def _late(text: str) -> WaitTimeoutError:
-    """Return the error of replicas that were late: at its end is what is known of them, as JSON."""
+    """Return the error of a timed-out wait: its text ends with the replicas' states, as JSON."""
     said, begins, facts = text.partition(_FACTS)
     try:
         known: dict[str, Any] = json.loads(begins.strip() + facts)

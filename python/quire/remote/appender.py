@@ -49,16 +49,16 @@ _COUNT: Final = 32_768
 _BYTES: Final = 1 << 20
 _WINDOW: Final = 8
 _GAP: Final = "GAP "
-"""The code of an append before whose messages others are missing."""
+"""The code of an append that leaves a gap in the client's numbers."""
 
 
 class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     """
     Writes messages at the end of a remote queue, from :meth:`RemoteQueue.appender`.
 
-    Each write returns once the server has answered. A write whose connection is lost is sent again
-    on a new one, with the same append id, so that each message is appended once. Calls of several
-    threads are serialised.
+    Each write returns once the server has answered. If the connection is lost, the write is sent
+    again on a new one, with the same append id, so that each message is appended once. Calls from
+    several threads are serialised.
 
         with quire.open("quire://127.0.0.1:7000/orders") as queue:
             index = queue.appender().write_text("hello")
@@ -109,25 +109,26 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     @property
     def longest(self) -> int:
-        """The length of the longest message that the queue takes."""
+        """The length of the longest message that the queue accepts."""
         return self._limits[0]
 
     @property
     def last_index_appended(self) -> int | None:
-        """The index of the last message this appender wrote; None before the first."""
+        """The index of the last message that this appender wrote; None before the first."""
         return self._last
 
     def write_bytes(self, payload: Buffer, /, *, wait: Wait | None = None) -> int:
         """
-        Append a message of these bytes; return its index.
+        Append bytes as a message; return its index.
 
         Args:
             payload: The bytes.
-            wait: The server answers once ``"any"`` replica, ``"all"`` members of the in-sync set,
-                or a number of them have the message.
+            wait: Return once ``"any"`` replica, ``"all"`` members of the in-sync set, or a given
+                number of them have the message.
 
         Raises:
-            WaitTimeoutError: Replicas did not acknowledge the message in time; it stays.
+            WaitTimeoutError: Replicas did not acknowledge the message in time; it stays in the
+            queue.
             ReplicationError: The queue is not replicated.
 
         """
@@ -137,12 +138,13 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         )
         if found is None:
             raise ServerLostError(
-                f"the message was appended, but its index is not known any more: queue={self.path}"
+                "the message was appended, but the server has forgotten its"
+                f" index: queue={self.path}"
             )
         return found
 
     def write_text(self, text: str, /, *, wait: Wait | None = None) -> int:
-        """Append a message of this text; return its index."""
+        """Append text as a message; return its index."""
         return self.write_bytes(payloads.of_text(self._queue, text), wait=wait)
 
     def write_map(self, values: Mapping[str, Value], /, *, wait: Wait | None = None) -> int:
@@ -176,8 +178,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """
         Append each payload; None if there are none.
 
-        They are sent in batches, up to eight at a time; with *wait*, the answer to the last one
-        waits.
+        They are sent in batches, up to eight at a time; *wait* applies to the last message.
         """
         return self._append(_packs(self._queue, payloads), self._waits(wait))
 
@@ -196,7 +197,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         document: WriteDocument | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
     ) -> _T:
-        """Return an object whose calls are messages: see :meth:`JournalAppender.method_writer`."""
+        """Return an object whose calls become messages, as a local appender does."""
         from quire.calls.method_writer import method_writer
         from quire.types import names_around
 
@@ -219,14 +220,14 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """
         Begin a message that is written value by value, and appended when the block ends.
 
-        It is built here, and sent as a whole: meanwhile nothing is locked, and its index is not
-        known. After an exception nothing is sent.
+        The message is built in the client and sent as a whole: nothing is locked meanwhile, and its
+        index is not yet known. After an exception nothing is sent.
 
             with queue.appender().writing_document() as document:
                 document.write("symbol", "EURUSD")
 
         Args:
-            metadata: Write a metadata document, which readers skip. It is sent once: if the
+            metadata: Write a metadata document, which readers skip. It is sent only once: if the
                 connection is lost, it may or may not be in the queue.
             wait: How many replicas to wait for: see :meth:`write_bytes`.
 
@@ -279,15 +280,15 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     def _check_wait(self, wait: Wait | None, /) -> History | None:
         """
-        Raise what an append with *wait*, or with that of the appender, would before it.
+        Check *wait*, or that of the appender, as an append does beforehand.
 
-        Returns the history in which it would wait; None if it would not.
+        Returns the history in which the append would wait; None if it would not wait.
         """
         words = self._waits(wait)
         return reached(self._queue.ask, self._queue.topic, words[1])[1] if words else None
 
     def _waits(self, wait: Wait | None) -> tuple[str, ...]:
-        """Return the words that have the server wait for replicas, if it is to."""
+        """Return the words of a command that let the server wait for replicas, if it should."""
         asked = self._wait if wait is None else wait
         if asked is None:
             return ()
@@ -299,7 +300,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     @property
     def _timeout_s(self) -> float:
-        """How long appends wait for replicas at most, as the server says."""
+        """How long appends wait for replicas at most, as set at the server."""
         return max(self._longest_waits.values(), default=0.0)
 
     def _wait_for(
@@ -312,7 +313,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         history: History | None = None,
         waited_s: float = 0.0,
     ) -> None:
-        """Wait until replicas have the message of an index; None: as long as the server does."""
+        """Wait until replicas have the message of an index; None: for the server's timeout."""
         asked = self._wait if wait is None else wait
         if asked is None:
             return
@@ -331,11 +332,11 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         return made
 
     def _note(self, index: int) -> None:
-        """Note the index of a message that was sent ahead."""
+        """Record the index of a message that was sent ahead."""
         self._last = index
 
     def _without_wait(self) -> RemoteAppender:
-        """Return one of the same queue that waits for no replica."""
+        """Return an appender of the same queue that waits for no replica."""
         return self if self._wait is None else RemoteAppender(self._queue)
 
     def _write_column(  # noqa: PLR0913 - those of the kernel
@@ -361,7 +362,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     def _append(
         self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...] = ()
     ) -> int | None:
-        """Send batches, a few ahead of their answers; return the index of the last message."""
+        """Send batches, a few ahead of the answers; return the index of the last message."""
         self._check_open()
         if self._aheads:
             self._reduce_aheads()
@@ -380,12 +381,12 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
                 raise
 
     def _reduce_aheads(self) -> None:
-        """Wait for what was written before, ahead of its answers."""
+        """Wait for the answers to messages that were sent ahead."""
         for ahead in [*self._aheads]:
             ahead.reduce(0)
 
     def _start_again(self) -> None:
-        """Begin to number messages again: those that follow do not belong to what failed."""
+        """Start new numbers: the messages that follow are not retries of failed ones."""
         self._connection.drop()
         self._numbers.start_again()
         self._was_silent = False
@@ -429,9 +430,9 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     def _renumbered(self, error: QuireError, batches: Iterable[Batch]) -> bool:
         """
-        Give batches other numbers if the server lacks what was sent while it was silent.
+        Renumber batches if the server lacks messages that were sent while it was silent.
 
-        They begin under another name: what it has not read yet may arrive after all.
+        They get another client id: requests that the server has not read yet may still arrive.
         """
         if not (self._was_silent and str(error).startswith(_GAP)):
             return False
@@ -477,7 +478,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         return await self._in_turn(lambda: self.write_batch(batch, **options))
 
     async def _in_turn(self, write: Callable[[], _T]) -> _T:
-        """Have the appender's one thread write, so that calls keep their order."""
+        """Write in the appender's only thread, so that calls keep their order."""
         import asyncio
 
         if self._limit is None:
@@ -501,7 +502,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
 
 def _packs(queue: RemoteLink, messages: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield offsets and bytes of a batch after the other."""
+    """Yield the offsets and bytes of one batch after another."""
     items: list[Buffer] = []
     size = 0
     for payload in messages:

@@ -44,14 +44,14 @@ _MOST_MOVES: Final = 4
 @dataclass(frozen=True, slots=True)
 class Server:
     """
-    How a server is reached.
+    How to reach a server.
 
     Attributes:
-        address: Where it is, and the queue.
-        token: The token, if it needs one.
-        tls: How connections are encrypted; None: they are not.
-        timeout_s: How long a call may take, with all attempts to reconnect.
-        has_own_authority: Whether *tls* trusts only what an authority of the user's has signed.
+        address: The address of the server and the queue.
+        token: The token, if the server requires one.
+        tls: The TLS context of connections; None: they are not encrypted.
+        timeout_s: How long a call may take, including all attempts to reconnect.
+        has_own_authority: Whether *tls* trusts only certificates of the user's own authority.
 
     """
 
@@ -65,7 +65,9 @@ class Server:
         """
         Return whether the server may redirect the client, with its token, to another address.
 
-        That is the same machine, or one whose certificate an authority of the user's has signed.
+        The address must be on this machine, or its server needs a certificate of the user's own
+
+        authority.
         """
         own = self.address.host
         is_near = host == own or (_is_loopback(host) and _is_loopback(own))
@@ -73,7 +75,7 @@ class Server:
 
     def check(self) -> None:
         """
-        Check that no token leaves this machine in the clear.
+        Check that no token leaves this machine unencrypted.
 
         Raises:
             OptionsError: A token would be sent without TLS.
@@ -88,10 +90,10 @@ class Server:
 
 def server_at(address: RemoteAddress, options: Mapping[str, Any]) -> Server:
     """
-    Return how a server is reached with *token*, *tls* and *timeout_s* of :func:`quire.open`.
+    Return how to reach a server with *token*, *tls* and *timeout_s* of :func:`quire.open`.
 
     Raises:
-        OptionsError: A token would be sent without TLS, or *tls* is no authority.
+        OptionsError: A token would be sent without TLS, or *tls* is not an authority.
 
     """
     tls, timeout_s = options.get("tls"), options.get("timeout_s", 10.0)
@@ -114,14 +116,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_foreign(error: BaseException) -> bool:
-    """Return whether bytes were received that are no answer."""
+    """Return whether the received bytes are not an answer of RESP."""
     import hiredis
 
     return isinstance(error, hiredis.ProtocolError)
 
 
 def packed(words: Iterable[Word]) -> bytes:
-    """Return a command as RESP has it."""
+    """Return a command in RESP."""
     import hiredis
 
     pack = cast("Callable[[tuple[Word, ...]], bytes]", hiredis.pack_command)  # its stub: one word
@@ -142,7 +144,7 @@ def _close(found: socket.socket, pid: int) -> None:
 
 
 def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
-    """Return an answer whose maps, at its top or in its list, have names that are text."""
+    """Return an answer in whose maps, at the top or in its list, the names are text."""
     kind: type = answer.__class__
     if kind is dict:
         return {key.decode(): value for key, value in answer.items()}
@@ -152,12 +154,11 @@ def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
 
 class Connection:
     """
-    A connection to a server, made when it is first needed and again when it is lost.
+    A connection to a server, made at its first use and again after it was lost.
 
     Args:
-        server: How it is reached.
-        greet: Called with each new connection, before anything else is asked; it may ask with
-            :meth:`ask`.
+        server: How to reach the server.
+        greet: Called with each new connection before other commands; it may use :meth:`ask`.
 
     """
 
@@ -175,7 +176,7 @@ class Connection:
         self.closed = False
 
     def __del__(self) -> None:
-        """Close the socket of a handle that nobody has closed."""
+        """Close the socket of a handle that was not closed."""
         self.drop()
 
     # One attempt.
@@ -253,7 +254,7 @@ class Connection:
         return _named(self._checked(answer))
 
     def poll(self) -> tuple[bool, Any]:
-        """Return whether an answer is there, and the answer, without waiting."""
+        """Return whether an answer has arrived, and the answer, without waiting."""
         try:
             while (answer := self._reader.gets()) is False:
                 try:
@@ -281,7 +282,7 @@ class Connection:
         self._reader.feed(data)
 
     def wait(self, timeout_s: float, also: int = -1) -> bool:
-        """Return whether something can be received within a time, or read from *also*."""
+        """Return whether data arrives within a time, on the socket or on *also*."""
         found = self._opened()
         if isinstance(found, ssl.SSLSocket) and found.pending():
             return True
@@ -292,7 +293,7 @@ class Connection:
         return bool(poll.poll(max(0.0, timeout_s) * 1000))
 
     def _limited(self, timeout_s: float) -> socket.socket:
-        """Return the socket, whose next call takes this long at most, or one percent longer."""
+        """Return the socket with a timeout of this time, or one percent longer."""
         found = self._opened()
         known = found.gettimeout()
         if known is None or abs(known - timeout_s) > timeout_s / 100:  # setting it is a system call
@@ -315,7 +316,7 @@ class Connection:
             return ServerLostError(f"the connection was lost: queue={address} error={error}")
         if _is_foreign(error):
             return ServerLostError(
-                f"not a Quire server answered: queue={address} error={error} (a quire://"
+                f"the process that answered is not a Quire server: queue={address} error={error} (a quire://"
                 " address has the port of --listen, not that of --flight or --web)"
             )
         return error
@@ -323,12 +324,12 @@ class Connection:
     # All attempts.
 
     def deadline(self) -> float:
-        """Return when a call that begins now has to be done."""
+        """Return when a call that begins now must be finished."""
         return monotonic() + self.server.timeout_s
 
     def ready(self, ends: float) -> None:
         """
-        Connect unless there is a connection; try again while there is time.
+        Connect unless connected; retry until the deadline.
 
         Raises:
             ClosedError: The handle was closed.
@@ -376,9 +377,9 @@ class Connection:
 
     def call(self, *words: Word, more_s: float = 0.0) -> Any:  # noqa: ANN401 - whatever it says
         """
-        Ask until there is an answer: what may be asked twice, and may take *more_s* longer.
+        Send a command that may be repeated until it is answered; it may take *more_s* longer.
 
-        Until it has answered once, the server may redirect the client to another one.
+        Until the server has answered once, it may redirect the client to another server.
 
         Raises:
             ServerLostError: The server was not reached in time.
@@ -402,7 +403,7 @@ class Connection:
                     self.pause_after(error, ends)
 
     def _ready_there(self, ends: float) -> None:
-        """Connect; errors of a server to which another one sent the client name it."""
+        """Connect; the errors of a server to which the client was redirected name that server."""
         try:
             self.ready(ends)
         except RefusedError as error:
@@ -415,7 +416,8 @@ class Connection:
         Go to the server that has the queue.
 
         Raises:
-            MovedError: The queue was open before, or the way is not safe, or leads in circles.
+            MovedError: The queue was already open, or the redirect is not safe, or leads in
+            circles.
 
         """
         here = self.server.address
@@ -424,9 +426,9 @@ class Connection:
         if self._is_settled:
             problem = f"the queue is served elsewhere now: queue={here.url} (open it again)"
         elif there in {*self._sent_by, here}:
-            problem = f"servers redirect the client in circles (correct their --peer): way={way}"
+            problem = f"the servers redirect clients in circles (correct their --peer): way={way}"
         elif len(self._sent_by) >= _MOST_MOVES:
-            problem = f"too many redirects of the client: way={way}"
+            problem = f"too many redirects: way={way}"
         elif not self.server.leads_to(there.host):
             problem = (
                 f"the queue is served elsewhere: queue={here.url} server={there.url} (open it"
@@ -446,7 +448,7 @@ class Connection:
 
     def repeated(self, exchange: Callable[[], _T], ends: float) -> _T:
         """
-        Return what an exchange returns: it connects, and is begun again after a lost connection.
+        Return the result of an exchange, which starts over after a lost connection.
 
         Raises:
             ServerLostError: The connection was lost, and there is no time for another attempt.
@@ -463,7 +465,7 @@ class Connection:
 
     @staticmethod
     def pause_after(error: QuireError, ends: float) -> None:
-        """Wait a moment before a call is repeated; raise what it failed by if it must not be."""
+        """Wait a moment before a call is repeated; raise its error if it must not be."""
         is_final = isinstance(error, RefusedError) and not str(error).startswith(TRY_AGAIN)
         if is_final or monotonic() + _FIRST_PAUSE_S > ends:
             raise error

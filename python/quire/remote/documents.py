@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DocumentReading(FarTailer, ABC):
-    """Documents, on top of a tailer that has their bytes."""
+    """Reading documents, on top of a tailer that has their bytes."""
 
     _queue: RemoteLink
     _handle: Any
@@ -73,7 +73,7 @@ class DocumentReading(FarTailer, ABC):
         return found
 
     def _take_document(self, include_metadata: bool, /) -> Row | None:  # noqa: FBT001 - of the kernel
-        """Return the next document, and step over it."""
+        """Return the next document, and move past it."""
         if not self._has_documents(include_metadata):
             message = self._next()
             return None if message is None else (*message, False)
@@ -98,7 +98,7 @@ class DocumentReading(FarTailer, ABC):
             return (*found, False)
 
     def _documents_here(self) -> Documents:
-        """Return the documents from where the tailer is, with the metadata after what it read."""
+        """Return the documents from here on, with the metadata after the last read message."""
         found = self._documents
         if found is None or self._at:
             before = self._read_before
@@ -114,7 +114,7 @@ class DocumentReading(FarTailer, ABC):
         return found
 
     def _step_over(self, index: int, is_metadata: bool, /) -> None:  # noqa: FBT001 - of the kernel
-        """Step over a document that was opened, unless the tailer was moved meanwhile."""
+        """Move past an opened document, unless the tailer was moved meanwhile."""
         with self._lock:
             documents = self._documents
             if documents is None or self._at:
@@ -139,10 +139,9 @@ class DocumentReading(FarTailer, ABC):
 
     def reading_document(self, *, include_metadata: bool = False) -> ReadDocument:
         """
-        Open the next document, to be read value by value, as at home.
+        Open the next document, to be read value by value, as in a local queue.
 
-        Metadata is asked for one answer after the other: a wait for it is a question repeated.
-        Backward there is none, as at home.
+        A wait for metadata polls the server. As in a local queue, there is no metadata backward.
         """
         self._queue.need_wire("reading_document")
         return _native.received_document(self, include_metadata=include_metadata)
@@ -163,7 +162,8 @@ class DocumentReading(FarTailer, ABC):
         """
         Return a reader that calls handlers: see :meth:`quire.JournalTailer.method_reader`.
 
-        An address of the same server as *dead_letter* is opened with the token of this queue.
+        If *dead_letter* is an address on the same server, it is opened with the token of this
+        queue.
         """
         from quire.calls.method_reader import method_reader, mover
         from quire.types import names_around
@@ -189,7 +189,7 @@ class DocumentReading(FarTailer, ABC):
 
     @property
     def history(self) -> MessageHistory | None:
-        """The history of the message that was read last; None where there is none."""
+        """The history of the message that was read last; None if it has none."""
         index = self.last_read_index
         if index is None:
             return None
@@ -202,10 +202,10 @@ class DocumentReading(FarTailer, ABC):
 
     def after_last_written(self, output: AnyQueue | str | PathLike[str], /) -> None:
         """
-        Go to the first message that is not yet reflected in *output*, as at home.
+        Go to the first message that is not yet reflected in *output*.
 
         Args:
-            output: A queue of this machine or of a server, or its path.
+            output: A local or remote queue, or its path.
 
         Raises:
             ValueError: This queue has no source id, or *output* is this queue.
@@ -222,7 +222,7 @@ class DocumentReading(FarTailer, ABC):
         with opened(output, "output") as queue:
             if str(queue.path) == self.path:
                 raise ValueError(
-                    "the queue that was written is needed, not the one that is read:"
+                    "expected the queue that was written, not the one that is read:"
                     f" path={self.path}"
                 )
             found = _last_source(queue, self._source_id)
@@ -230,13 +230,13 @@ class DocumentReading(FarTailer, ABC):
             self.to_start()
         elif not self.move_to_index(found[0]) or self._next() is None:
             raise IndexOutOfRangeError(
-                f"a history names a message that is not there: index={found[0]:#x}"
+                f"a history names a missing message: index={found[0]:#x}"
                 f" path={self.path} named_by={found[1]:#x} output={queue.path}"
             )
 
 
 def _last_source(output: AnyQueue, source_id: int) -> tuple[int, int] | None:
-    """Return the message that the newest one of an output came from, and the index of that one."""
+    """Return the source of an output's newest message, and the index of that message."""
     made: Any = adapter_of(output).tailer(output)
     with made as tailer:
         if not hasattr(tailer, "reading_document"):

@@ -1,4 +1,4 @@
-"""Arrow Flight of a server: where it is, its streams, and its errors as Quire's."""
+"""Arrow Flight of a server: its address, its streams, and its errors as Quire's."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DETAIL: Final = (". Detail:", ". gRPC client debug context:", ". Client context
 
 class FlightPlace(NamedTuple):
     """
-    Where a server has Arrow Flight, and how it is reached.
+    The address of a server's Arrow Flight, and how to reach it.
 
     Attributes:
-        location: Its address, as gRPC takes it.
-        token: The token, if it needs one.
-        authority: The PEM text of who signs its certificate; None: those of the system.
+        location: The address, as gRPC takes it.
+        token: The token, if the server requires one.
+        authority: The authority of its certificate, as PEM text; None: those of the system.
 
     """
 
@@ -41,9 +41,9 @@ class FlightPlace(NamedTuple):
     @classmethod
     def of(cls, link: RemoteLink, tls: Tls) -> FlightPlace | None:
         """
-        Return where the server of a queue has Flight; None: it has none, or not for *tls*.
+        Return the Flight address of a queue's server; None: it has none, or none that fits *tls*.
 
-        The token is sent only where the server may send the client.
+        The token is sent only to addresses to which the server may redirect the client.
         """
         greeting: dict[bytes | str, Any] = link.ask("HELLO", 3)
         found = greeting.get("flight", greeting.get(b"flight"))
@@ -76,20 +76,20 @@ def connected(place: FlightPlace) -> Generator[tuple[Any, Any]]:
 
 
 def _aligned() -> pa.ipc.IpcReadOptions | None:
-    """Return that buffers start where computations expect it: else those warn, on stderr."""
+    """Return options that align buffers as computations expect: otherwise they warn on stderr."""
     kinds: Any = getattr(pa.ipc, "Alignment", None)
     options: Any = pa.ipc.IpcReadOptions
     return None if kinds is None else options(ensure_alignment=kinds.DataTypeSpecific)
 
 
 def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose buffers were checked: the server may be anybody's."""
+    """Return a batch whose buffers were checked: the server may not be trustworthy."""
     batch.validate(full=True)
     return batch
 
 
 def batches_of(place: FlightPlace, ticket: str) -> Generator[pa.RecordBatch]:
-    """Yield the batches of one stream, which ends early where the caller stops."""
+    """Yield the batches of one stream, which is ended when the caller stops."""
     from pyarrow import flight
 
     with connected(place) as (client, call):
@@ -110,7 +110,7 @@ def raising(path: str) -> Generator[None]:
     Raise the errors of Quire that a server names.
 
     Raises:
-        RefusedError: The server refuses the token, or the call.
+        RefusedError: The server refused the token, or the call.
         ServerLostError: The server was not reached.
 
     """
@@ -129,7 +129,7 @@ def raising(path: str) -> Generator[None]:
 
 
 def _plain(error: Exception) -> str:
-    """Return what the server said, without what gRPC adds."""
+    """Return the server's text, without gRPC's additions."""
     text = str(error)
     for mark in _DETAIL:
         text = text.partition(mark)[0]

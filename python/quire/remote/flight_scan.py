@@ -1,4 +1,4 @@
-"""A range of a remote queue as batches of columns, by Arrow Flight where its server has that."""
+"""A range of a remote queue as batches of columns, by Arrow Flight if its server offers it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class FlightScan(Scan):
-    """A range of a remote queue. Columns that are not named are neither decoded nor sent."""
+    """A range of a remote queue, of which only the named columns are decoded and sent."""
 
     def batches(self, names: Iterable[str] | None = None) -> Generator[pa.RecordBatch]:
-        """Yield batches of these columns: cycle by cycle, by the tickets that the server gives."""
+        """Yield batches of these columns, cycle by cycle, by the server's tickets."""
         place: FlightPlace | None = self.queue._flight()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if place is None:
             yield from super().batches(names)

@@ -1,4 +1,4 @@
-"""A tailer of a remote queue whose messages come by Arrow Flight: for whole ranges."""
+"""A tailer for ranges of a remote queue, whose messages come by Arrow Flight."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class FlightTailer(RemoteTailer):
 
     Args:
         queue: The open queue.
-        handle: The queue's, for searches.
-        place: Where the server has Flight.
+        handle: The handle of the queue, for searches.
+        place: The server's Flight address.
         past: The index after the last message.
 
     """
@@ -38,7 +38,7 @@ class FlightTailer(RemoteTailer):
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def close(self) -> None:
-        """Close it; a stream that was not read to its end is broken off. Idempotent."""
+        """Close it; a stream that was not read to its end is cancelled. Idempotent."""
         self._stop()
         super().close()
 
@@ -73,7 +73,7 @@ class FlightTailer(RemoteTailer):
         columns = cast("list[Any]", batch.columns)
         kinds = [it.type for it in columns]
         if kinds != [_INDEX, _PAYLOAD] or any(it.null_count for it in columns):
-            raise RefusedError(f"the server sent other columns: {batch.schema.names}")
+            raise RefusedError(f"the server sent unexpected columns: {batch.schema.names}")
         index, payload = columns
         first, rows = payload.offset, batch.num_rows
         _, indexes = index.buffers()

@@ -37,7 +37,7 @@ _PLACE: Final = arguments.whole(0, _END)
 
 @dataclass(frozen=True, slots=True)
 class RemoteClaim:
-    """What is known of the delivery of one message: the counterpart of a native claim."""
+    """The delivery of one message: the counterpart of a native claim."""
 
     index: int
     count: int
@@ -65,7 +65,7 @@ class _Delivered:
         return len(self.rows)
 
     def at(self, place: int) -> tuple[RemoteClaim, int, int, bytes]:
-        """Return what the message at a place is made from."""
+        """Return the parts of the message at a place."""
         claim, data = self.rows[place]
         return claim, 1, claim.index, data
 
@@ -75,9 +75,9 @@ class _Delivered:
 
 class RemoteMembership:
     """
-    A member of a group at the server, as long as its connection lives.
+    A member of a group at the server, while its connection lasts.
 
-    After a lost connection it joins again. The messages it had go to any member: acknowledging them
+    After a lost connection it joins again. Its messages go to any member: acknowledging them
     afterwards returns False.
 
     Args:
@@ -122,7 +122,7 @@ class RemoteMembership:
             return SocketWait(socket_watch(), self._connection.fileno(), waits, number)
 
     def _poll(self) -> bool:
-        """Have the server wait for messages; return whether it has answered already."""
+        """Let the server wait for messages; return whether it has answered already."""
         return self._connection.repeated(self._look, self._connection.deadline())
 
     def _look(self) -> bool:
@@ -147,7 +147,7 @@ class RemoteMembership:
             self._ready.append((claim, data))
 
     def _settle(self) -> None:
-        """End a wait: its answer comes before that of the next command."""
+        """End a wait, whose answer precedes that of the next command."""
         if self._is_asked:
             self._is_asked = False
             if self._connection.is_connected:
@@ -205,12 +205,12 @@ class RemoteMembership:
         return self._one(claim, "ACK")
 
     def refuse(self, claim: Any, bit: int, delay_ms: int, /) -> bool:  # noqa: ANN401 - a RemoteClaim
-        """Have a message delivered again after a delay; False if it is not pending."""
+        """Return a message, to be delivered again after a delay; False if it is not pending."""
         del bit
         return self._one(claim, "NACK", delay_ms)
 
     def extend(self, claim: Any, bit: int, timeout_ms: int | None, /) -> bool:  # noqa: ANN401 - a RemoteClaim
-        """Have a message time out later; False if it is not pending."""
+        """Let a message time out later; False if it is not pending."""
         del bit
         return self._one(claim, "RENEW", timeout_ms or 0)
 
@@ -361,7 +361,7 @@ class RemoteGroup(Group):
         self._ask("RESET", "START" if index is None else str(index))
 
     def delete(self) -> bool:
-        """Remove the group; whether there was one."""
+        """Remove the group; return whether there was one."""
         return bool(self._ask("DELETE"))
 
     def __repr__(self) -> str:
@@ -370,7 +370,7 @@ class RemoteGroup(Group):
 
 
 def state_of(found: dict[str, Any]) -> GroupState:
-    """Return the state of a group as the server says it."""
+    """Return the state of a group from the server's answer."""
     members = [GroupMemberState(name.decode(), pid, count) for name, pid, count in found["members"]]
     oldest = found["oldest_ms"]
     return GroupState(

@@ -39,12 +39,12 @@ def _replica(facts: Mapping[str, Any]) -> Replica:
 
 class RemoteLink:
     """
-    An open queue of a server.
+    An open queue on a server.
 
     Args:
-        address: Where it is.
-        options: Those of :func:`quire.open` that a remote queue takes.
-        created_with: What it is made with if it is not there.
+        address: Its address.
+        options: The options of :func:`quire.open` that a remote queue takes.
+        created_with: The options to create it with if it does not exist.
 
     """
 
@@ -94,12 +94,12 @@ class RemoteLink:
         return self.connection.call(*words)
 
     def ask_long(self, more_s: float, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
-        """Ask for what takes some seconds more, on a connection of its own."""
+        """Send a command that may take some seconds longer, on a connection of its own."""
         with closing(Connection(self.server)) as connection:
             return connection.call(*words, more_s=more_s)
 
     def info(self) -> dict[str, Any]:
-        """Return what the queue is like now."""
+        """Return the current facts about the queue."""
         found: dict[str, Any] = self.ask("QUIRE.INFO", self.topic)
         return found
 
@@ -112,7 +112,7 @@ class RemoteLink:
         Check that messages are BinaryWire.
 
         Raises:
-            UnsupportedError: The format has raw bytes.
+            UnsupportedError: The messages of the format are raw bytes.
 
         """
         if not self.is_wire:
@@ -122,10 +122,10 @@ class RemoteLink:
 
     def check_index(self, index: int) -> None:
         """
-        Check that an index can be one of the queue.
+        Check that an index is possible in the queue.
 
         Raises:
-            IndexOutOfRangeError: No message can have it.
+            IndexOutOfRangeError: No message can have the index.
 
         """
         if self.format == CHRONICLE and not 0 <= index >> self.facts["bits"] < _CYCLES:
@@ -148,7 +148,7 @@ class RemoteLink:
 
     def neighbour(self, queue: Any) -> str:  # noqa: ANN401 - a queue, or its address
         """
-        Return the name of another queue of the same server.
+        Return the name of another queue on the same server.
 
         Raises:
             UnsupportedError: The queue is not on this server.
@@ -157,7 +157,7 @@ class RemoteLink:
         found = queue if isinstance(queue, str) else getattr(queue, "path", None)
         if not is_remote(found):
             raise UnsupportedError(
-                f"not supported in a {FORMAT}: a queue elsewhere (give one of the same server)"
+                f"not supported in a {FORMAT}: a queue elsewhere (give one on the same server)"
             )
         address = parse(str(found))
         if address[:2] != self.address[:2]:

@@ -1,4 +1,4 @@
-"""Metadata documents of remote queues, between the messages that they stand before."""
+"""Metadata documents of remote queues, in their places among the messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COUNT: Final = 4096
 
 class Documents:
     """
-    Documents from a place on, as the server has them, and how many of them were read.
+    Documents from a place on, fetched from the server, and how many of them were read.
 
     Args:
-        ask: Asks the server.
+        ask: Sends a command to the server.
         topic: The name of the queue.
-        start: The index of the message that the documents begin with.
-        is_read: Whether that one was read before.
+        start: The index of the message with which the documents begin.
+        is_read: Whether that message was read before.
 
     """
 
@@ -35,15 +35,15 @@ class Documents:
 
     @property
     def is_through(self) -> bool:
-        """Whether all that the server answered was read."""
+        """Whether all documents that the server sent were read."""
         return self._done >= len(self._rows)
 
     def next(self) -> Row | None:
         """
-        Return the next document, which stays the next one; None if there is none yet.
+        Return the next document without moving past it; None if there is none yet.
 
         Raises:
-            UnsupportedError: More metadata than an answer holds lies between two messages.
+            UnsupportedError: There is more metadata between two messages than an answer can hold.
 
         """
         if self.is_through:
@@ -72,13 +72,13 @@ class Documents:
             )
 
     def step(self) -> None:
-        """Step over the next one."""
+        """Move past the next document."""
         index, _, is_metadata = self._rows[self._done]
         self._done += 1
         self.position = index if is_metadata else index + 1
 
     def step_back(self, index: int) -> None:
-        """Make the last one, of this index, the next one again."""
+        """Move back to the last document, which has this index."""
         if self._done and self._done <= len(self._rows) and self._rows[self._done - 1][0] == index:
             self._done -= 1
             self.position = index

@@ -24,11 +24,11 @@ _CLIENT_BYTES: Final = 16
 
 def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
     """
-    Return the bytes of a message.
+    Return the bytes of a message, checked.
 
     Raises:
         ValueError: The message is empty.
-        MessageTooLargeError: The message is longer than the server takes.
+        MessageTooLargeError: The message is longer than the server accepts.
 
     """
     try:
@@ -44,7 +44,7 @@ def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
 
 def check_length(queue: RemoteLink, length: int) -> None:
     """
-    Check that the server takes a message of a length: else it would close the connection amid it.
+    Check that the server accepts a message of this length, or it would close the connection.
 
     Raises:
         MessageTooLargeError: The message is too long.
@@ -84,10 +84,10 @@ def of_message(queue: RemoteLink, message: object, cls: type | None, *, typed: b
 
 def text_of(queue: RemoteLink, excerpt: Any) -> str | None:  # noqa: ANN401 - of the format
     """
-    Return the text of a text message; None: this is another one, or a text written otherwise.
+    Return the text of a text message; None: another message, or a text in another encoding.
 
     Raises:
-        WireError: The format has raw bytes, and these are not UTF-8.
+        WireError: The messages of the format are raw bytes, and these are not UTF-8.
 
     """
     if queue.is_wire:
@@ -103,7 +103,7 @@ def text_of(queue: RemoteLink, excerpt: Any) -> str | None:  # noqa: ANN401 - of
 
 
 def pack_of(message: bytes) -> tuple[bytes, bytes]:
-    """Return the offsets and bytes of a batch of one message."""
+    """Return a message as the offsets and bytes of a batch."""
     return array("i", (0, len(message))).tobytes(), message
 
 
@@ -113,25 +113,25 @@ def count_of(offsets: bytes) -> int:
 
 
 class Numbers:
-    """Numbers messages under a random name, by which a server knows one that comes again."""
+    """Numbers messages under a random client id, by which the server recognises retries."""
 
     client: bytes
-    """The name."""
+    """The client id."""
 
     def __init__(self) -> None:
         self.start_again()
 
     def start_again(self) -> None:
-        """Begin under another name: what follows does not belong to what failed."""
+        """Take another client id: the messages that follow are not retries of failed ones."""
         self.client, self._next, self._process = os.urandom(_CLIENT_BYTES), 1, os.getpid()
 
     @property
     def are_inherited(self) -> bool:
-        """Whether they are those of a parent process."""
+        """Whether the numbers are those of a parent process."""
         return self._process != os.getpid()
 
     def take(self, count: int = 1) -> int:
-        """Return the number of the next message, of *count* that follow one another."""
+        """Return the number of the next message, and reserve *count* numbers."""
         first, self._next = self._next, self._next + count
         return first
 
@@ -141,9 +141,9 @@ class Batch:
     Messages that are sent together.
 
     Args:
-        number: That of the first.
-        offsets: Where each begins, and the last ends.
-        data: Their bytes.
+        number: The number of the first.
+        offsets: Where each message begins, and where the last ends.
+        data: The bytes of the messages.
 
     """
 

@@ -1,4 +1,4 @@
-"""A place at a server, before a queue is opened there: which queues it names, and how to go in."""
+"""An address on a server, before a queue is opened: the queues that it names, and the options."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _AT_ONCE: Final = 10_000
 @dataclass(frozen=True, slots=True)
 class RemotePlace:
     """
-    A server, a queue of it, or those whose names begin with the same parts.
+    A server, one of its queues, or all queues whose names begin with the same parts.
 
     Attributes:
-        address: Where it is; without a topic, all queues of the server.
+        address: The address; without a topic, it stands for all queues of the server.
         options: ``token``, ``tls`` and ``timeout_s``, as :func:`quire.open` takes them.
 
     """
@@ -48,11 +48,11 @@ class RemotePlace:
         return self.address.url
 
     def within(self, topic: str) -> RemotePlace:
-        """Return the place of a queue of the same server."""
+        """Return the place of a queue on the same server."""
         return replace(self, address=self.address._replace(topic=topic))
 
     def connected(self) -> Connection:
-        """Return a connection for single questions, which is made with the first one."""
+        """Return a connection for single commands, which connects at the first one."""
         return Connection(server_at(self.address, self.options))
 
     def open(self, **options: Any) -> RemoteQueue:  # noqa: ANN401 - of quire.open
@@ -63,10 +63,11 @@ class RemotePlace:
 
     def topics(self, connection: Connection | None = None) -> list[str]:
         """
-        Return the names of the queues here that the token may read, in order.
+        Return the names of the queues at this place that the token may read, in order.
 
-        That is the queue of this name; or those whose names begin with it and ``/``; or, without a
-        name, all of the server. A *connection* that is given is left open.
+        These are the queue of this name; or the queues whose names begin with it and ``/``; or,
+
+        without a name, all queues of the server. A given *connection* is left open.
 
         Raises:
             NotAQueueError: There is no such queue.
@@ -90,9 +91,9 @@ class RemotePlace:
 
     def queues(self, connection: Connection | None = None) -> dict[str, RemotePlace]:
         """
-        Return the place of each queue here, by its name below this one; a queue's own by no name.
+        Return the place of each queue, by its name below this place; empty for the queue itself.
 
-        A *connection* that is given is left open.
+        A given *connection* is left open.
 
         Raises:
             NotAQueueError: There is no such queue.
@@ -110,7 +111,7 @@ class RemotePlace:
 
 
 def _elsewhere(connection: Connection) -> str:
-    """Return which queues other servers have, for an error."""
+    """Return the queues of other servers, for an error."""
     try:
         found = connection.call("QUIRE.PEERS")
     except RefusedError:  # an older server

@@ -48,9 +48,9 @@ _CREATION: Final = (
 
 class RemoteQueue(Queue, FarQueue, Handle):
     """
-    A queue of a server, from ``quire.open("quire://HOST:PORT/QUEUE")``.
+    A queue on a server, from ``quire.open("quire://HOST:PORT/QUEUE")``.
 
-    It pickles by its address and options, with the token unless *tls* is a context.
+    It is pickled as its address and options, token included, unless *tls* is a context.
 
         with quire.open("quire://127.0.0.1:7000/orders", token=token) as queue:
             queue.appender().write_text("hello")
@@ -87,7 +87,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def read_only(self) -> bool:
-        """Whether the queue was opened read-only, or the server only reads it."""
+        """Whether the queue was opened read-only, here or at the server."""
         return self._read_only or not self._facts["writable"]
 
     @property
@@ -114,7 +114,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def roll_cycle(self) -> RollCycle:
-        """How the queue is cut into files where it is."""
+        """How the queue is divided into files on the server."""
         self._link.need_wire("roll_cycle")
         return RollCycle(self._facts["cycles"].decode())
 
@@ -125,7 +125,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def roll_time_zone(self) -> str:
-        """The zone of the roll time; only UTC is known here."""
+        """The zone of the roll time; only UTC can be reported by a remote queue."""
         if self._facts.get("zoned"):
             raise UnsupportedError(f"not supported in a {FORMAT}: roll_time_zone (ask there)")
         return "UTC"
@@ -144,7 +144,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def block_bytes(self) -> int:
-        """By how much files grow where the queue is."""
+        """By how much the queue's files grow."""
         return int(self._facts.get("block_bytes", 0))
 
     @property
@@ -160,7 +160,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         return self._link.replicas()
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
-        """Return how many messages lie between two indexes, as the index of the queue has them."""
+        """Return how many messages lie between two indexes, by the queue's own index."""
         numbering = self._numbering()
         low, high = sorted((from_index, to_index))
         counts = self._cycle_counts()
@@ -179,8 +179,8 @@ class RemoteQueue(Queue, FarQueue, Handle):
         Return a new appender, with a connection of its own.
 
         Args:
-            limit: How many asynchronous appends may be under way at once in an event loop.
-            wait: How many replicas each append waits for: see :meth:`RemoteAppender.write_bytes`.
+            limit: How many asynchronous appends may be in progress at once in an event loop.
+            wait: The replicas that each append waits for: see :meth:`RemoteAppender.write_bytes`.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
@@ -204,9 +204,9 @@ class RemoteQueue(Queue, FarQueue, Handle):
         Return a new tailer, at the first message, with a connection of its own.
 
         Args:
-            name: Keep the position in the queue under this name, and resume there.
+            name: Store the position in the queue under this name, and resume there.
             on_missing: Only ``skip``: messages that were deleted are skipped.
-            shared: Use the name even while other tailers do.
+            shared: Use the name even while other tailers use it.
 
         Raises:
             TailerInUseError: Another tailer uses the name.
@@ -216,14 +216,15 @@ class RemoteQueue(Queue, FarQueue, Handle):
         """
         if _MISSING("on_missing", on_missing) == "raise":
             raise UnsupportedError(
-                "not supported: tailer(on_missing=) of a RemoteQueue (the server skips them)"
+                "not supported: tailer(on_missing=) of a RemoteQueue (the"
+                " server skips missing cycles)"
             )
         made = RemoteTailer(self._link, self, _NAME("name", name), shared=shared)
         self._keep(made)
         return made
 
     def _range(self, start: int, past: int) -> Columns | None:
-        """Return messages between two indexes as one answer; None of an older format."""
+        """Return the range between two indexes, for one answer; None for an older format."""
         if self._link.format != CHRONICLE:
             return None
         words = ("QUIRE.READ", self._link.topic, "FROM", start, "TO", past, "PACKED")
@@ -231,7 +232,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         return Columns.of(*columns)
 
     def _range_tailer(self, past: int) -> RemoteTailer:
-        """Return a tailer for the messages before an index: by Flight, if the server has it."""
+        """Return a tailer for the messages before an index, by Flight if the server offers it."""
         place = self._flight() if self._numbering().is_dense else None
         if place is None:
             return self.tailer()
@@ -247,11 +248,11 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self.close()
         raise RollCycleMismatchError(
             f"the queue has another roll cycle: asked={asked} found={self.roll_cycle.name}"
-            f" path={self.path} (leave roll_cycle out to join it)"
+            f" path={self.path} (omit roll_cycle to open it with its own)"
         )
 
     def _beside(self, url: str, *, read_only: bool = False) -> RemoteQueue:
-        """Open another queue of the same server, which closes with this one."""
+        """Open another queue on the same server, which is closed with this one."""
         address = self._link.address._replace(topic=self._link.neighbour(url))
         options = {name: it for name, it in self._options.items() if name in _REACHING}
         made = RemoteQueue(address, options | {"read_only": read_only}, {})
@@ -279,11 +280,11 @@ class RemoteQueue(Queue, FarQueue, Handle):
         return [(name.decode(), index) for name, index in found]
 
     def delete_tailer(self, name: str) -> bool:
-        """Forget the position of a named tailer; whether there was one."""
+        """Delete the position of a named tailer; return whether there was one."""
         return bool(self._link.ask("QUIRE.TAILER", "DELETE", self._link.topic, name))
 
     def rename_tailer(self, name: str, new_name: str) -> bool:
-        """Give a named tailer another name; whether there was one."""
+        """Rename a named tailer; return whether there was one."""
         return bool(self._link.ask("QUIRE.TAILER", "RENAME", self._link.topic, name, new_name))
 
     def close(self) -> None:
@@ -354,8 +355,8 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
     Open a remote queue with the keywords of :func:`quire.open`.
 
     Raises:
-        UnsupportedError: An option is only for local queues.
-        RollCycleMismatchError: The queue holds data of another roll cycle.
+        UnsupportedError: An option applies only to local queues.
+        RollCycleMismatchError: The queue has another roll cycle.
 
     """
     options: dict[str, Any] = {

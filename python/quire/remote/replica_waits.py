@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from quire.remote.link import RemoteLink
 
 SLICE_S: Final = 0.25
-"""The longest wait that one request asks of the server."""
+"""The longest wait that one request asks the server for."""
 
 
 class RemoteStates:
     """
-    What the server knows of the replicas of a queue, by a connection of its own.
+    The server's knowledge of a queue's replicas, on a connection of its own.
 
     Args:
         queue: The open queue.
@@ -37,14 +37,14 @@ class RemoteStates:
         self._connection.close()
 
     def wait(self, index: int, quorum: Wait, /, *, timeout_s: float | None = None) -> bool:
-        """Return whether n replicas have acknowledged the message of an index, within a time."""
+        """Return whether n replicas acknowledge the message of an index within a time."""
         block_ms = round(1000 * (SLICE_S if timeout_s is None else max(0.0, timeout_s)))
         words = ("QUIRE.WAIT", self._queue.topic, replicas_word(quorum), index, "BLOCK", block_ms)
         found: int | None = self._connection.call(*words, more_s=block_ms / 1000)
         return found is not None and found >= index
 
     def reached(self, quorum: Wait, /) -> tuple[int | None, History]:
-        """Return the last index that n replicas have, or None, and in which history."""
+        """Return the last index that n replicas have, or None, and its history."""
         return reached(self._connection.call, self._queue.topic, replicas_word(quorum))
 
     def wait_until(
@@ -79,8 +79,8 @@ class RemoteStates:
 
     def _void(self, index: int) -> ReplicationError:
         return ReplicationError(
-            "nobody knows whether replicas have the message: since it was appended another epoch"
-            " has begun, or messages were cut off the queue's end, and it may have been taken out"
+            "it is unknown whether replicas have the message: since it was appended another epoch"
+            " has begun, or messages were cut off the queue's end, and it may have been removed"
             " of the queue (look for it, and append it again if it is gone):"
             f" index={index:#x} path={self._queue.url}"
         )
@@ -88,7 +88,7 @@ class RemoteStates:
     def _late(self, index: int, quorum: Wait, timeout_s: float) -> WaitTimeoutError:
         members = {it.name: it.acknowledged_index for it in self._queue.replicas() if it.in_sync}
         error = WaitTimeoutError(
-            "replicas did not acknowledge in time, and the message stays in the queue:"
+            "replicas did not acknowledge in time; the message stays in the queue:"
             f" index={index:#x} waited_s={timeout_s} wait={quorum} in_sync={[*members]}"
             f" path={self._queue.url}"
         )
@@ -97,7 +97,7 @@ class RemoteStates:
 
 
 def reached(ask: Callable[..., Any], topic: str, replicas: str) -> tuple[int | None, History]:
-    """Return the last index that replicas have, or None, and in which history; asked at once."""
+    """Return the last index that replicas have, or None, and its history; does not wait."""
     try:
         up_to, epoch, cuts = ask("QUIRE.WAIT", topic, replicas, "HISTORY")
     except RefusedError:  # an older server, which knows of none
@@ -107,7 +107,7 @@ def reached(ask: Callable[..., Any], topic: str, replicas: str) -> tuple[int | N
 
 def replicas_word(wait: object) -> str:
     """
-    Return how many replicas to wait for, as the server takes it.
+    Return how many replicas to wait for, as a word of the protocol.
 
     Raises:
         ValueError: *wait* is text other than ``any`` and ``all``, or a number below 1.

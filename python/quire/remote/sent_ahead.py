@@ -1,4 +1,4 @@
-"""Appends to a remote queue that do not wait for the answers to those before them."""
+"""Appends to a remote queue that do not wait for the answers to earlier ones."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from quire.remote.link import RemoteLink
 
 _WINDOW: Final = 512
-"""How many appends may be without an answer: the server remembers the indexes of 1,024."""
+"""The limit of unanswered appends: the server remembers the indexes of 1,024."""
 _BYTES: Final = 1 << 20
 _STAYS_S: Final = 1.0
 _END: Final = 2**63 - 1
 
 
 class _Sent:
-    """A message, its number once it was sent, and what its index is reported to."""
+    """A message, its number once it was sent, and the future of its index."""
 
     __slots__ = ("future", "message", "number")
 
@@ -54,7 +54,7 @@ class _Sent:
 
 class AheadAppender:
     """
-    Appends by a thread, which sends messages as they are written.
+    Appends in a thread, which sends messages as they are written.
 
     Args:
         queue: The open queue.
@@ -72,7 +72,7 @@ class AheadAppender:
         _open.add(self)
 
     def _begin(self) -> None:
-        """Begin with no message; those of a parent process are not this one's to send."""
+        """Start without messages; this process does not send those of its parent."""
         self._waiting: deque[_Sent] = deque()
         self._sent = self._unplaced = 0  # how many of those that wait: the first ones
         self._changed = threading.Condition()
@@ -81,21 +81,21 @@ class AheadAppender:
         weakref.finalize(self, os.close, self._wake).atexit = False  # what is left is sent then
 
     def write_text(self, text: str, /) -> Future[int]:
-        """Have text appended: see :meth:`write_bytes`."""
+        """Queue text to be appended: see :meth:`write_bytes`."""
         return self._add(payloads.of_text(self._queue, text))
 
     def write_map(self, values: Mapping[str, Value], /) -> Future[int]:
-        """Have named values appended: see :meth:`write_bytes`."""
+        """Queue named values to be appended: see :meth:`write_bytes`."""
         return self._add(payloads.of_map(self._queue, values))
 
     def write_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False
     ) -> Future[int]:
-        """Have an object appended: see :meth:`write_bytes`."""
+        """Queue an object to be appended: see :meth:`write_bytes`."""
         return self._add(payloads.of_message(self._queue, message, cls, typed=typed))
 
     def write_bytes(self, payload: Buffer, /) -> Future[int]:
-        """Have a message of these bytes appended; return a future of its index."""
+        """Queue bytes to be appended as a message; return a future of its index."""
         return self._add(payloads.of_bytes(self._queue, payload))
 
     def _add(self, message: bytes) -> Future[int]:
@@ -133,7 +133,7 @@ class AheadAppender:
 
     def reduce(self, count: int) -> None:
         """
-        Return when no more than a number of messages have no answer yet.
+        Wait until at most this many messages are unanswered.
 
         In a callback of its own thread it returns at once.
         """
@@ -143,12 +143,12 @@ class AheadAppender:
             self._changed.wait_for(lambda: len(self._waiting) <= count)
 
     def close(self) -> None:
-        """Close it, once what was written was answered. Idempotent."""
+        """Close it once all messages were answered. Idempotent."""
         self.reduce(0)
         self._connection.close()
 
     def _start_again(self) -> None:
-        """Begin to number messages again: those that follow do not belong to what failed."""
+        """Start new numbers: the messages that follow are not retries of failed ones."""
         self._connection.drop()
         self._numbers.start_again()
 
@@ -197,12 +197,12 @@ class AheadAppender:
             self._connection.send(b"".join(commands), ends)
 
     def _first(self, count: int) -> list[_Sent]:
-        """Return the first of those that wait; other threads add to them meanwhile."""
+        """Return the first of the waiting messages; other threads add to them meanwhile."""
         with self._changed:
             return [*islice(self._waiting, count)]
 
     def _take_answers(self, ends: float) -> bool:
-        """Take those that there are, once there is one, or a message to send; whether any came."""
+        """Take the answers once there is one, or a message to send; return whether any came."""
         connection = self._connection
         had_any = not connection.wait(ends - monotonic(), self._wake)
         if had_any:
@@ -218,7 +218,7 @@ class AheadAppender:
         return had_any
 
     def _take(self, index: int | None) -> None:
-        """Take an answer; None: the message is there, but the server has forgotten where."""
+        """Take an answer; None: the server has forgotten the index of the appended message."""
         if index is None:
             self._unplaced += 1
             if self._unplaced == self._sent:
@@ -228,7 +228,7 @@ class AheadAppender:
         self._resolve(index)
 
     def _resolve(self, index: int | None, error: BaseException | None = None) -> None:
-        """Report the index of the first message that waits, or why there is none."""
+        """Report the index of the first waiting message, or why it has none."""
         sent = self._waiting[0]
         if index is None:
             self._error = self._error or error
@@ -243,14 +243,14 @@ class AheadAppender:
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to all that wait: whether they are in the queue is not known."""
+        """Report an error to all waiting messages: it is unknown whether they are in the queue."""
         self._start_again()
         self._unplaced = 0
         for _ in range(len(self._waiting)):
             self._resolve(None, error)
 
     def _place(self, past: int) -> None:
-        """Look for the messages whose index the server has forgotten, before a later one's."""
+        """Look for messages with forgotten indexes, before the index of a later one."""
         count, self._unplaced = self._unplaced, 0
         if not count:
             return
@@ -263,7 +263,7 @@ class AheadAppender:
             self._resolve(next(found, None), lost)
 
     def _found(self, messages: list[bytes], past: int) -> Iterator[int]:
-        """Yield the indexes of messages that are in the queue, in this order."""
+        """Yield the indexes of messages that are found in the queue in this order."""
         start, wanted = self._searched_from, deque(messages)
         while wanted:
             words = ("QUIRE.READ", self._queue.topic, "FROM", start, "TO", past, "PACKED")
@@ -279,13 +279,13 @@ class AheadAppender:
 
 class RemoteInFlight(InFlight):
     """
-    Messages on their way to a server and its replicas, from :meth:`RemoteAppender.in_flight`.
+    Messages in flight to a server and its replicas, from :meth:`RemoteAppender.in_flight`.
 
     Args:
-        appender: Whose messages they are.
-        ahead: What appends them.
-        limit: How many may be under way.
-        wait: How many replicas each waits for.
+        appender: The appender of the messages.
+        ahead: The thread that appends them.
+        limit: How many may be in flight.
+        wait: The replicas that each message waits for.
         timeout_s: How long each may take, once the server has it.
 
     """
@@ -327,7 +327,7 @@ class RemoteInFlight(InFlight):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Wait for all, and raise the first error; after an exception, wait for the server only."""
+        """Wait for all, and raise the first error; after an exception, only for the server."""
         self.ahead.reduce(0)
         if error is None and self.ahead.error is not None:
             self._line.reduce(0)
@@ -335,7 +335,7 @@ class RemoteInFlight(InFlight):
         super().__exit__(kind, error, trace)
 
     def _make_room(self) -> History:
-        """Wait for half of the messages if as many are under way as may be."""
+        """If the limit is reached, wait for half of the messages."""
         if len(self._line.waiting) + self.ahead.count >= self._limit:
             half = self._limit // 2
             self.ahead.reduce(half)
@@ -348,6 +348,6 @@ _open: Final[weakref.WeakSet[AheadAppender]] = weakref.WeakSet()
 
 @atexit.register
 def _send_all() -> None:
-    """Send what a program that ends has written."""
+    """Send the remaining messages when the program ends."""
     for it in [*_open]:
         it.reduce(0)

@@ -1,4 +1,4 @@
-"""Tailers of remote queues: messages come in batches, and one waits at the server."""
+"""Tailers of remote queues: messages come in batches, and waiting is done at the server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _END: Final = 2**63 - 1
 _COUNT: Final = 65_536
 _BYTES: Final = 4 << 20
 _MANY: Final = 4096
-"""After a batch of this length the next one is asked for at once."""
+"""After a batch of this length the next one is requested at once."""
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _COUNTED: Final = arguments.whole(0, 2**64 - 1)
@@ -49,8 +49,9 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
 
     Messages come in batches, and the next batch is requested while you read one. The position of a
-    named tailer is kept by the queue's table, as at home; it is stored with each batch, by
-    :meth:`commit` and by :meth:`close`: after a crash, messages since then are delivered again.
+    named tailer is in the queue's table, as for local tailers; it is stored with each batch, by
+    :meth:`commit` and by :meth:`close`: after a crash, messages read since then are delivered
+    again.
 
         with quire.open("quire://127.0.0.1:7000/orders") as queue, queue.tailer() as tailer:
             for message in tailer.follow():
@@ -108,7 +109,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     @property
     def name(self) -> str | None:
-        """The name that the position is kept under; None of a tailer without one."""
+        """The name under which the position is stored; None without a name."""
         return self._name
 
     @property
@@ -153,7 +154,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             self._direction, self._step = value, int(value != "none")
 
     def _turning_place(self) -> int:
-        """Return the index from which reads go on in the other direction."""
+        """Return the index from which reads continue in the other direction."""
         if self._is_backward:
             self._fill()  # what comes next may lie in an earlier cycle
             return max(0, self.index)
@@ -162,7 +163,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._before if self._at < self._count and self._before else self.index
 
     def close(self) -> None:
-        """Close it; what a named one has delivered is finished. Idempotent."""
+        """Close it; messages that a named tailer has delivered are finished. Idempotent."""
         self._unfinished = None
         self._leave()
 
@@ -173,11 +174,11 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         traceback: TracebackType | None,
         /,
     ) -> None:
-        """Close it; after an exception, what was read last is delivered again."""
+        """Close it; after an exception, the last read is delivered again."""
         (self.close if exc_type is None else self._leave)()
 
     def _leave(self) -> None:
-        """Close it; of a named one, what was read last stays unfinished."""
+        """Close it; the last read of a named tailer stays unfinished."""
         if self.closed:
             return
         with self._lock:
@@ -191,7 +192,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 self._connection.close()
 
     def commit(self) -> None:
-        """Store the position of a named tailer: what was delivered is finished."""
+        """Store the position of a named tailer: delivered messages are finished."""
         with self._lock:
             self._unfinished = None
             self._keep_place()
@@ -233,7 +234,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return packed(words)
 
     def _take(self, answer: list[Any]) -> bool:
-        """Keep the messages of an answer; False if there are none."""
+        """Store the messages of an answer; False if there are none."""
         following, indexes, offsets, data = answer
         columns = Columns.of(indexes, offsets, data)
         if self._is_backward:
@@ -250,14 +251,14 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._count > 0
 
     def _begin(self) -> None:
-        """Ask for the next batch; the server answers when there is one."""
+        """Request the next batch; the server answers when there is one."""
         connection = self._connection
         connection.ready(connection.deadline())
         connection.send(self._request(_BLOCK_MS), connection.deadline())
         self._is_asked = True
 
     def _forget_asked(self) -> None:
-        """End what was asked for: the server answers when it receives the next command."""
+        """End the pending request: the server answers when it receives the next command."""
         if self._is_asked:
             self._is_asked = False
             if self._connection.is_connected:
@@ -274,7 +275,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                     self._take(answer)
 
     def _fill(self) -> bool:
-        """Get the messages that there are now; False if there are none."""
+        """Get the messages that exist now; False if there are none."""
         self._check_open()
         if self._at < self._count:
             return True
@@ -296,7 +297,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             self._take(self._connection.receive(ends))
 
     def _store(self) -> None:
-        """Store the position of a named tailer: what it delivered is finished."""
+        """Store the position of a named tailer: messages that it delivered are finished."""
         is_old = self._name is not None and max(0, self._position) != self._stored
         if is_old and not self._is_amid:
             self.commit()
@@ -312,7 +313,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             return self._connection.repeated(self._look, self._connection.deadline())
 
     def _look(self) -> bool:
-        """Ask for the next batch unless it is asked for; return whether it is there."""
+        """Request the next batch unless it was requested; return whether it has arrived."""
         while True:
             if not self._is_asked or not self._connection.is_connected:
                 self._store()
@@ -333,7 +334,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return SocketWait(socket_watch(), handle, waits, number)
 
     def spin(self, timeout_s: float | None = None) -> bool:
-        """Wait for a message, without polling the server more often; False if none came."""
+        """Wait for a message without polling the server; False if none came."""
         ends = math.inf if timeout_s is None else monotonic() + timeout_s
         while not self._prepare():
             left_s = ends - monotonic()
@@ -416,7 +417,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return found
 
     def _decoded_by(self, decode: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - of any class
-        """Decode the next message; where that fails, the position stays."""
+        """Decode the next message; if that fails, the position does not move."""
         with self._lock:
             excerpt = self.read()
             if excerpt is None:
@@ -428,7 +429,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 raise
 
     def __iter__(self) -> Self:
-        """Iterate over the messages that are there."""
+        """Iterate over the existing messages."""
         return self
 
     def __next__(self) -> AnyExcerpt:
@@ -452,7 +453,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return found
 
     def _add_many(self, found: list[bytes], count: int) -> None:
-        """Add those of the batch to messages, until they are *count*."""
+        """Add messages of the batch until there are *count*."""
         if not self._step:
             found += [cast("bytes", self.read_bytes())] * (count - len(found))
             return
@@ -494,7 +495,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._columns.part(first, past)
 
     def _repeated(self, count: int, max_bytes: int) -> Columns:
-        """Return the message at the place n times, as it comes without a direction."""
+        """Return the message at this place n times, as reads do without a direction."""
         one = self._columns.part(self._at, self._at + 1)
         self._last_read = one.indexes[0]
         return Columns.joined([one] * max(1, min(count, max_bytes // max(1, len(one.data)))))
@@ -511,7 +512,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         payload: bool = False,
         topic: str | None = None,
     ) -> tuple[int, list[Table], Column | None, Column | None]:
-        """Decode messages, as `quire._native.Tailer._read_decoded` does."""
+        """Decode messages, like `quire._native.Tailer._read_decoded`."""
         options: dict[str, Any] = {"keep_misfits": keep_misfits, "layout": layout}
         options |= {"payload": payload, "topic": topic}
         _, indexes, *payloads = self._read_columns(count, max_bytes=max_bytes, end=end)
@@ -533,7 +534,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     @property
     def _read_before(self) -> int | None:
-        """The index of the message that was read just before this place; None after a move."""
+        """The index of the message read just before this place; None after a move."""
         return self._columns.indexes[self._at - 1] if self._at else self._follows
 
     def move_to_index(self, index: int, /) -> bool:
@@ -575,7 +576,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 self._go(index)
 
     def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
-        """Go to the first message that is not earlier than a time; True if there is one."""
+        """Go to the first message not earlier than a time; return whether there is one."""
         from quire.ranges.event_time import epoch_ns_of
 
         time_ns = max(-_END, min(epoch_ns_of(time), _END))  # before or after all that there can be

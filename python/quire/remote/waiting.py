@@ -15,13 +15,13 @@ _EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
 
 class SocketWait:
     """
-    A wait until a socket has something to read.
+    A wait until a socket is readable.
 
     Args:
         watch: The thread that waits.
-        handle: The number of the socket; -1: it is due at once.
-        waits: What is woken then.
-        number: The number of the wait there.
+        handle: The socket's file descriptor; -1: the wait is due at once.
+        waits: The waits that are woken then.
+        number: The number of the wait among them.
 
     """
 
@@ -40,7 +40,7 @@ class SocketWait:
 
 
 class SocketWatch:
-    """The thread, which begins with the first wait; a forked process has its own."""
+    """The waiting thread, which starts with the first wait; a forked process has its own."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -50,7 +50,7 @@ class SocketWatch:
         threading.Thread(target=self._run, name="quire-remote", daemon=True).start()
 
     def add(self, handle: int, waits: EventLoopWaits, number: int) -> None:
-        """Wake a waiting task once a socket has something to read."""
+        """Wake a waiting task once a socket is readable."""
         with self._lock:
             self._waiting[handle] = waits, number
             try:
@@ -96,7 +96,7 @@ def socket_watch() -> SocketWatch:
 
 
 def wake_waiting(handle: int) -> None:
-    """Wake the task that waits for a socket, before it is closed."""
+    """Wake the task that waits for a socket before the socket is closed."""
     for watch in _watches[:]:
         if watch.pid == os.getpid():
             watch.wake(handle)

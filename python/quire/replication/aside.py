@@ -33,7 +33,7 @@ from quire.replication.epochs import cut
 from quire.sealed.needed_files import bring_needed
 
 FOLDER: Final = "aside"
-"""The folder of a queue in which the parts are that were put aside, each a queue of its own."""
+"""The folder of a queue that holds the parts put aside, each a queue of its own."""
 
 _log = logging.getLogger("quire")
 _BUILDING: Final = ".building"
@@ -49,10 +49,10 @@ _RETENTION_S: Final = 600.0
 
 class PutAside(NamedTuple):
     """
-    What was taken out of a replica.
+    A part of a replica that was put aside.
 
     Attributes:
-        folder: The queue that now holds the messages, and those of its first cycle that stayed.
+        folder: The queue that now holds the messages, and the earlier ones of its first cycle.
         first_index: The index of the first message that differed.
         messages: How many messages were put aside, as far as they could be counted.
 
@@ -65,7 +65,7 @@ class PutAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What is to be done, as ``.built`` says."""
+    """The remaining steps, as recorded in ``.built``."""
 
     index: int
     name: str
@@ -78,18 +78,18 @@ def put_aside(
     path: str | PathLike[str], index: int, options: Mapping[str, Any] | None = None
 ) -> PutAside:
     """
-    Put the messages from an index on aside; the queue ends before it then.
+    Put aside the messages from an index on: the queue then ends before it.
 
-    Appends are refused meanwhile: this takes the append lock, as a sink does, and keeps it.
+    Appends are refused from then on: this takes the append lock, as a sink does, and keeps it.
 
     Args:
         path: The queue, which no sink of this process may have open.
-        index: The index of the first message to go.
-        options: Those of :func:`quire.open` for the queue, and the file that is built.
+        index: The index of the first message to put aside.
+        options: Options of :func:`quire.open` for the queue and the file that is built.
 
     Raises:
         AppendLockedError: A sink keeps the queue.
-        LockHeldError: Retention of the queue runs, and does not end in time.
+        LockHeldError: Retention of the queue is running, and did not end in time.
 
     Examples:
         >>> from quire.replication.aside import put_aside
@@ -117,7 +117,9 @@ def put_aside(
         _build(queue, aside, index, given)
         done = _go_on(queue, writer, folder, aside)
     if done is None:  # another process removed it
-        raise UnsafePathError(f"what was built is gone: path={fspath(path)}/{FOLDER}/{_BUILT}")
+        raise UnsafePathError(
+            f"the folder being built has vanished: path={fspath(path)}/{FOLDER}/{_BUILT}"
+        )
     return done
 
 
@@ -156,7 +158,7 @@ def _build(queue: JournalQueue, aside: SafeFolder, index: int, options: dict[str
 def _copy_messages(
     queue: JournalQueue, building: SafeFolder, index: int, options: dict[str, Any]
 ) -> None:
-    """Copy what comes before a message in its cycle; the append times are those of now."""
+    """Copy the earlier messages of a message's cycle; their append times become the present."""
     start = queue.roll_cycle.to_index(queue.roll_cycle.to_cycle(index), 0)
     laid_out = layout.options_of(layout.of_queue(queue), options)
     with (
@@ -171,7 +173,7 @@ def _copy_messages(
 
 
 def _still_open(batch: bytes | None) -> bytes | None:
-    """Return a batch without saying that the cycle has ended; None if it holds nothing else."""
+    """Return a batch without the flag that its cycle has ended; None if it has no documents."""
     if batch is None:
         return None
     first, metadata, count, _ = _HEAD.unpack_from(batch)
@@ -196,7 +198,7 @@ def _new_name(aside: SafeFolder, index: int) -> str:
 def _go_on(
     queue: JournalQueue, writer: BatchWriter, folder: SafeFolder, aside: SafeFolder
 ) -> PutAside | None:
-    """Do steps 3 to 6, as far as they are left."""
+    """Do the remaining steps of 3 to 6."""
     if not aside.has(_BUILT):
         return None
     with aside.sub(_BUILT) as built:
@@ -225,7 +227,7 @@ def _go_on(
 
 
 def _cut_from(queue: JournalQueue, index: int) -> AbstractContextManager[None]:
-    """Have what replicas acknowledged from an index on count no more, before it is taken away."""
+    """Void acknowledgements of messages from an index on, before these are removed."""
     return cut(queue.path, index - 1 if queue.roll_cycle.to_sequence(index) else None)
 
 
@@ -251,7 +253,7 @@ def _move_later(queue: JournalQueue, folder: SafeFolder, part: SafeFolder, cycle
 
 
 def _move(folder: SafeFolder, part: SafeFolder, name: str) -> None:
-    """Move the file of a cycle, and what is beside it."""
+    """Move the file of a cycle, and its side files."""
     for each in (*side_files(name), name + COMPRESSED, name):
         with suppress(FileNotFoundError):
             folder.move(each, part, each)
@@ -264,7 +266,7 @@ def _file_name(queue: JournalQueue, cycle: int) -> str:
 
 
 def _make_table(queue: JournalQueue, path: Path) -> None:
-    """Make the part a queue that has a table of its own, where its files can be read."""
+    """Give the part a table of its own, if its files can be read."""
     try:
         _opened(path, **layout.options_of(layout.of_queue(queue), {})).close()
     except (QuireError, OSError, ValueError) as error:

@@ -19,7 +19,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """All cycles that both sides have are the same, but perhaps the newest."""
+    """All cycles that both sides have are the same, except perhaps the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class CycleSearch:
     Compares ranges of cycles with the source's, until the first that differs is known.
 
     Args:
-        digests: Those of the replica.
-        cycles: Its cycles, at least one: the newest is not compared.
-        first: The source's first cycle: it has deleted those before.
+        digests: The digests of the replica.
+        cycles: The replica's cycles, at least one: the newest is not compared.
+        first: The source's first cycle: it has deleted earlier ones.
 
     """
 
@@ -65,7 +65,7 @@ class CycleSearch:
         self, asked: Range, lowest: int, count: int, digest: bytes
     ) -> Same | DiffersIn | LacksBefore | None:
         """
-        Take the source's answer; None: :attr:`asked` is to be asked next.
+        Process the source's answer; None: :attr:`asked` is the next range to request.
 
         Args:
             asked: The range.
@@ -74,12 +74,12 @@ class CycleSearch:
             digest: The hash of their digests.
 
         Raises:
-            ReplicationError: The source answered a question that was not asked.
+            ReplicationError: The source answered a request that was not sent.
 
         """
         if asked != self.asked:
             raise ReplicationError(
-                f"the source answered a question that was not asked: range={asked}"
+                f"the source answered a request that was not sent: range={asked}"
             )
         if lowest > self._first:  # it has deleted cycles meanwhile
             self.__init__(self._digests, [*self._cycles, self._newest], lowest)  # type: ignore[misc]

@@ -1,9 +1,9 @@
 """
 The digests of a queue's cycles, kept in the file ``replication.digests`` of the queue.
 
-A kept digest is believed while the roll file is the same: its inode, its size and the time of its
-last change. Everything else is computed again, from the documents. The newest cycle, which grows,
-is not kept.
+A stored digest is trusted while the roll file's inode, size and time of change are the same. All
+others are computed again, from the documents. The digest of the newest cycle, which grows, is not
+stored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CycleDigest(NamedTuple):
     Attributes:
         next: The index after the last message.
         metadata: How many metadata documents follow that message.
-        digest: Of all documents; zeros where the file cannot be read.
+        digest: The digest of all documents; zeros if the file cannot be read.
 
     """
 
@@ -63,7 +63,7 @@ class CycleDigests:
     The digests of a queue's cycles.
 
     Args:
-        queue: It, open.
+        queue: The open queue.
 
     """
 
@@ -74,11 +74,11 @@ class CycleDigests:
         self._lock = Lock()
 
     def cycles(self) -> list[int]:
-        """Return the cycles that have files, in order: one without documents may have lost them."""
+        """Return the cycles that have files, in order; one without documents may have lost them."""
         return self._queue.cycles
 
     def of_range(self, first: int, last: int) -> tuple[int, bytes]:
-        """Return how many cycles a range has, and their hash, but for those without documents."""
+        """Return how many cycles of a range have documents, and their hash."""
         hashed, count = hashlib.sha256(), 0
         with self._lock:
             for cycle in self._queue.cycles:
@@ -92,7 +92,7 @@ class CycleDigests:
         return count, hashed.digest()
 
     def of_cycle(self, cycle: int) -> CycleDigest | None:
-        """Return the digest of a cycle, as far as its file can be read; None if there is none."""
+        """Return the digest of a cycle, zeros if its file cannot be read; None without a file."""
         identity = self._identity(cycle)
         if identity is None:
             return None
@@ -114,7 +114,7 @@ class CycleDigests:
         return result
 
     def _is_empty(self, cycle: int, found: CycleDigest) -> bool:
-        """Return whether a cycle has a file but no documents, as on the source alone."""
+        """Return whether a cycle has a file but no documents, as only sources have."""
         start = self._queue.roll_cycle.to_index(cycle, 0)
         return found.is_readable and (found.next, found.metadata) == (start, 0)
 
@@ -129,7 +129,7 @@ class CycleDigests:
         return _Identity(found.st_ino, found.st_size, found.st_ctime_ns)
 
     def _keep(self) -> None:
-        """Write what is new, for the next process."""
+        """Store new digests for the next process."""
         if not self._has_news:
             return
         self._has_news = False
@@ -144,14 +144,14 @@ class CycleDigests:
             with own_folder(self._queue) as folder:
                 folder.replace(NAME, content + hashlib.sha256(content).digest())
         except OSError as error:  # a full disk: they are computed again
-            _log.warning("the digests of cycles cannot be kept: reason=%s", error)
+            _log.warning("the digests of cycles cannot be stored: reason=%s", error)
 
 
 _Kept = dict[int, tuple[_Identity, CycleDigest]]
 
 
 def _read(queue: JournalQueue) -> _Kept:
-    """Return what is kept; nothing where that is damaged."""
+    """Return the stored digests; none if the file is damaged."""
     content = b""
     with suppress(OSError, UnsafePathError), own_folder(queue) as folder:
         content = folder.read(NAME, _LIMIT)
@@ -160,7 +160,7 @@ def _read(queue: JournalQueue) -> _Kept:
     is_whole = body.startswith(_MAGIC) and len(entries) % _KEPT.size == 0
     if not is_whole or hashlib.sha256(body).digest() != found:
         if content:
-            _log.warning("%s is damaged, and made again: path=%s", NAME, queue.path)
+            _log.warning("%s is damaged, and is created again: path=%s", NAME, queue.path)
         return {}
     kept: _Kept = {}
     for cycle, metadata, following, *identity, digest in _KEPT.iter_unpack(entries):

@@ -1,7 +1,7 @@
 """
-What a node does about its lease, and who is the source: steps without I/O but for the register.
+The steps of a node about its lease and the role of source, without I/O except the register.
 
-A step may take long, since etcd answers in it. Nothing here knows queues, sockets or processes.
+A step may take long, since it waits for etcd. Nothing here knows queues, sockets or processes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ _RENEWALS: Final = 3  # in the time of a lease
 @dataclass(frozen=True, slots=True)
 class Standpoint:
     """
-    What a node is.
+    The role of a node.
 
     Attributes:
-        leader: The source: this node's, another's or none.
-        is_own: Whether it is this node.
-        lease_end_ns: When this node's lease ends at the latest, by the clock of the steps; 0: it
-            has none.
+        leader: The source: this node, another one, or none.
+        is_own: Whether this node is the source.
+        lease_end_ns: When this node's lease ends, by the clock of the steps; 0: it has none.
 
     """
 
@@ -56,14 +55,14 @@ class Standpoint:
 
 class Candidate:
     """
-    A node of a queue.
+    A node of a queue, as it takes part in the election.
 
     Args:
-        register: What the nodes agree on.
-        name: The node's.
-        address: Where it serves.
-        lease_s: For how long it may be the source without hearing of etcd.
-        now_ns: A clock that is never set, and goes on while the machine is suspended.
+        register: The state on which the nodes agree.
+        name: The node's name.
+        address: The address at which it serves.
+        lease_s: How long it may remain the source without hearing from etcd.
+        now_ns: A clock that is never set, and continues while the machine is suspended.
 
     """
 
@@ -95,15 +94,15 @@ class Candidate:
 
     def step(self, *, may_lead: bool, own_epoch: int = 0, is_first: bool = False) -> Standpoint:
         """
-        Renew the lease, and become the source if that is this node's turn.
+        Renew the lease, and become the source if this node may.
 
         Args:
-            may_lead: Whether the queue here is ready for it.
-            own_epoch: The latest epoch that this node has heard of otherwise.
-            is_first: Whether it may be the first source that etcd hears of.
+            may_lead: Whether the local queue is ready for it.
+            own_epoch: The latest epoch that this node knows otherwise.
+            is_first: Whether it may be the first source in etcd.
 
         Raises:
-            RegisterError: etcd does not answer, or another node that lives has this name.
+            RegisterError: etcd does not answer, or another live node has this name.
 
         """
         self._renew()
@@ -123,7 +122,7 @@ class Candidate:
         return self.view
 
     def _renew(self) -> None:
-        """Have a lease, and the node's key with it."""
+        """Obtain or renew a lease, and the node's key with it."""
         now = self._now_ns()
         if self._lease and now - self._renewed_ns < self._lease_s * _S // _RENEWALS:
             return
@@ -163,7 +162,7 @@ class Candidate:
         return self._now_ns() - self._began_ns > (self._lease_s + 2) * _S
 
     def _campaign(self, view: View, own_epoch: int, *, is_first: bool) -> None:
-        """Try to begin a reign."""
+        """Try to become the source."""
         is_member = self._name in view.in_sync and view.successor in {None, self._name}
         if not (is_member if view.exists else is_first):
             return
@@ -189,7 +188,7 @@ class Candidate:
         self._register.commit(compares, puts)
 
     def change_in_sync(self, *, add: frozenset[str], remove: frozenset[str]) -> bool:
-        """Change the in-sync set, as the source alone may; return whether it has changed."""
+        """Change the in-sync set, as only the source may; return whether it has changed."""
         view = self.view
         if view is None or not self._standpoint(view).is_own or view.leader_entry is None:
             return False
@@ -205,9 +204,9 @@ class Candidate:
 
     def withdraw(self) -> bool:
         """
-        Leave the in-sync set, which another node leads; return whether this one is out of it.
+        Leave the in-sync set of another source; return whether this node is out of it.
 
-        A node does so that has lost what it had acknowledged.
+        A node that has lost messages which it had acknowledged does so.
         """
         view = self._look()
         if self._name not in view.in_sync:
@@ -222,7 +221,7 @@ class Candidate:
         return self._register.commit(compares, [Put(key, shown_names(view.in_sync - {self._name}))])
 
     def resign(self, successor: str | None = None) -> None:
-        """Stop being the source, for a node or for any; the lease stays."""
+        """Stop being the source, in favour of one node or any; the lease stays."""
         view = self._look()
         if not self._standpoint(view).is_own or view.leader_entry is None:
             return
@@ -234,7 +233,7 @@ class Candidate:
         self._register.commit([Compare(key, "CREATE", view.leader_entry.created)], puts)
 
     def leave(self) -> None:
-        """End the lease at once, so that another node may be the source."""
+        """End the lease at once, so that another node may become the source."""
         lease, self._lease, self._end_ns = self._lease, 0, 0
         if lease:
             self._register.revoke(lease)

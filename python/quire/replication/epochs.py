@@ -12,7 +12,7 @@ from quire._native import ReplicaStates
 @contextmanager
 def without_source(states: ReplicaStates) -> Generator[None]:
     """
-    Have no source store what replicas have meanwhile.
+    Keep sources from storing the states of replicas meanwhile.
 
     Raises:
         WriterInUseError: A source of the queue runs.
@@ -28,9 +28,9 @@ def without_source(states: ReplicaStates) -> Generator[None]:
 @contextmanager
 def cut(path: str | PathLike[str], last: int | None) -> Generator[None]:
     """
-    Take the messages after this one from the queue's end meanwhile; None: it is not known.
+    Record that the messages after this one are removed meanwhile; None: the index is unknown.
 
-    They do not count as what another machine has any more, nor do others that get their indexes.
+    They no longer count as replicated, nor do other messages that get their indexes.
 
     Raises:
         WriterInUseError: A source of the queue runs.

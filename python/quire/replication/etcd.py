@@ -22,12 +22,12 @@ _REVISIONS: Final[Mapping[str, str]] = {"CREATE": "create_revision", "MOD": "mod
 
 class Etcd:
     """
-    The keys of an etcd, for :class:`Node`.
+    A client of etcd, for :class:`Node`.
 
         etcd = Etcd("https://10.0.0.9:2379", timeout_s=2.5, tls=tls)
 
     Args:
-        url: Where it serves: ``http://HOST:PORT`` or ``https://HOST:PORT``.
+        url: The address of etcd: ``http://HOST:PORT`` or ``https://HOST:PORT``.
         timeout_s: How long an answer may take.
         tls: The certificate that this side shows with ``https``.
 
@@ -60,7 +60,7 @@ class Etcd:
 
     def commit(self, compares: Sequence[Compare], puts: Sequence[Put]) -> bool:
         """
-        Do all changes if all conditions hold; return whether they did.
+        Make all changes if all conditions hold; return whether they did.
 
             etcd.commit([Compare(key, "CREATE", 0)], [Put(key, "a")])
         """
@@ -90,7 +90,7 @@ class Etcd:
 
     def keep_alive(self, lease: int) -> int:
         """
-        Renew a lease; return for how many seconds, and 0 if it is over.
+        Renew a lease; return its remaining seconds, 0 if it is over.
 
             etcd.keep_alive(lease)
         """
@@ -112,7 +112,7 @@ class Etcd:
 
     @contextmanager
     def _failures(self) -> Generator[None]:
-        """Have what the client raises be an error that names the address."""
+        """Turn the client's exceptions into errors that name the address."""
         from etcd3gw import exceptions
         from requests import RequestException
 
@@ -156,7 +156,7 @@ def _client_of(url: str, timeout_s: float, tls: Tls | None) -> Etcd3Client:
 
 
 def _session_of(tls: Tls | None) -> Session:
-    """Return what connects: no variable of the environment names other authorities or a proxy."""
+    """Return a session that ignores authorities and proxies set in the environment."""
     from requests import Session
 
     session = Session()

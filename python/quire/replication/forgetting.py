@@ -1,4 +1,4 @@
-"""Taking a replica out of the in-sync set by hand."""
+"""Removing a replica from the in-sync set by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_S: Final = 30.0
 
 def forget(path: str | PathLike[str], name: str) -> None:
     """
-    Take a replica out of the in-sync set of a source: appends no longer wait for it.
+    Remove a replica from the in-sync set of a source: appends no longer wait for it.
 
     If it is promoted, messages that it has not acknowledged are lost. If it connects again and
     catches up, it is a member again. The set of a :class:`Node` is also in etcd, where the node
@@ -63,5 +63,5 @@ def forget(path: str | PathLike[str], name: str) -> None:
 
 
 def take_request(folder: SafeFolder) -> Mapping[str, Any] | None:
-    """Return the replica that a node that is the source is asked to forget, once."""
+    """Return the request to forget a replica, for the node that is the source, once."""
     return MAILBOX.take(folder, lambda asked: isinstance(asked["name"], str))

@@ -17,11 +17,11 @@ _LONGEST_S: Final = 1 << 30
 
 class Request(NamedTuple):
     """
-    What is asked of a source.
+    A request to hand over.
 
     Attributes:
-        asked: The request, for the answer.
-        to: The sink that is to take over.
+        asked: The content of the request, for the answer.
+        to: The sink that will take over.
         timeout_s: How long the sink may take.
 
     """
@@ -33,19 +33,20 @@ class Request(NamedTuple):
 
 def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> Successor:
     """
-    Make the source of a queue, which may run in any process, hand over to one of its sinks.
+    Let the source of a queue, which may run in any process, hand over to one of its sinks.
 
-    Nothing is lost: the source refuses appends from then on, the sink gets the messages it lacks,
-    is promoted, and begins the next epoch. The old source follows it, if it serves. If the sink
+    No message is lost: the source refuses appends from then on, the sink gets the messages it
+    lacks, is promoted, and begins the next epoch. The old source follows it, if it serves. If the
+    sink
     does not get all messages in time, the old source accepts appends again.
 
     Args:
         path: The directory of the source's queue.
-        to: The name of the sink, or the address where it will serve.
+        to: The name of the sink, or the address at which it will serve.
         timeout_s: How long the sink may take to get all messages, and to be promoted.
 
     Returns:
-        The sink, its epoch and where it serves.
+        The sink, its epoch and its address.
 
     Raises:
         ReplicationError: No running source has such a sink, or the source did not hand over.

@@ -26,7 +26,7 @@ from quire.replication.standing import Standing
 _log = logging.getLogger("quire")
 _OVER: Final = 1
 _NOTICED_NS: Final = 2_000_000_000
-"""After this long every process has noticed a new file of the lease."""
+"""After this long, every process has noticed a new lease file."""
 
 
 class Home:
@@ -50,7 +50,7 @@ class Home:
 
     @property
     def standing(self) -> Standing | None:
-        """Its part in the replication; None if there is no queue."""
+        """The queue's role in the replication; None if there is no queue."""
         return standing.read(self.path) if self._is_queue else None
 
     def begin(self) -> str | None:
@@ -65,7 +65,7 @@ class Home:
         return found.identity
 
     def prepare(self) -> bool:
-        """Make the file of the lease, once there is a queue; return whether it is there."""
+        """Create the lease file, once there is a queue; return whether it exists."""
         if self._states is None and self._is_queue and standing.read(self.path) is not None:
             states = states_at(self.path)
             states.set_lease_end(_OVER)
@@ -74,7 +74,7 @@ class Home:
 
     def lacks_acknowledged(self) -> bool:
         """
-        Whether messages are missing here that this node may have acknowledged as a sink.
+        Whether the queue lacks messages that this node may have acknowledged as a sink.
 
         Raises:
             AppendLockedError: A sink of another process keeps the copy.
@@ -95,7 +95,7 @@ class Home:
 
     @property
     def may_lead(self) -> bool:
-        """Whether every process heeds the lease."""
+        """Whether every process checks the lease."""
         return self.prepare() and boot_time_ns() >= self._made_ns + _NOTICED_NS
 
     def extend_lease(self, end_ns: int) -> None:
@@ -125,18 +125,18 @@ class Home:
 
     @property
     def members(self) -> frozenset[str]:
-        """The nodes in the in-sync set here."""
+        """The nodes in the local in-sync set."""
         found = [] if self._states is None else self._states.replicas()
         return frozenset(name for name, _, is_member, *_ in found if is_member)
 
     def add_member(self, name: str) -> None:
-        """Add a node to the in-sync set here."""
+        """Add a node to the local in-sync set."""
         states = self._states
         if states is not None:
             states.set_member(states.slot_of(name, "unknown"), True)  # noqa: FBT003
 
     def set_members(self, members: frozenset[str]) -> None:
-        """Replace the members of the in-sync set here by these nodes."""
+        """Replace the members of the local in-sync set by these nodes."""
         present = self.members
         for name in members - present:
             self.add_member(name)
@@ -144,17 +144,17 @@ class Home:
             self.forget_member(name)
 
     def forget_member(self, name: str) -> None:
-        """Take a node out of the in-sync set here."""
+        """Remove a node from the local in-sync set."""
         if self._states is not None:
             self._states.forget(name)
 
     def asked_to_forget(self) -> Mapping[str, Any] | None:
-        """Return the request to take a node out of the in-sync set, once."""
+        """Return the request to remove a node from the in-sync set, once."""
         with own_folder(self._opened()) as folder:
             return take_request(folder)
 
     def answer_forgotten(self, asked: Mapping[str, Any], reason: str | None) -> None:
-        """Answer such a request: None, or why nothing was done."""
+        """Answer such a request: None for success, or the reason for the failure."""
         with own_folder(self._opened()) as folder:
             MAILBOX.answer(folder, asked, {} if reason is None else ReplicationError(reason))
 
@@ -185,10 +185,10 @@ class Home:
 
     def close_appends(self, *, is_known: bool) -> None:
         """
-        Be no source: take the append lock, which stays.
+        Stop being the source: take the append lock, which stays locked.
 
         Args:
-            is_known: Whether etcd has the queue: it is a sink from now on, then.
+            is_known: Whether etcd knows the queue, which then becomes a sink's.
 
         """
         self.end_lease()
@@ -207,7 +207,7 @@ class Home:
 
     def put_aside(self, error: DivergedError) -> None:
         """
-        Put what the source does not have aside, if nothing of it was acknowledged.
+        Put aside messages that the source does not have, unless one was acknowledged.
 
         Raises:
             DivergedError: An acknowledged message is missing at the source, and may be lost.

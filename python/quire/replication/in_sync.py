@@ -17,27 +17,27 @@ from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
 _SETTLED_S: Final = 1.0
-"""A sink that took longer to catch up has more to catch up with by then."""
+"""A sink that takes longer to catch up has new messages to catch up with by then."""
 
 
 class InSyncSet:
     """
-    What a source stores of its sinks, in the file that all processes of the queue map.
+    The states of a source's sinks, in the file that all processes of the queue map.
 
     A sink joins once it has every message that existed when it connected or, if that took longer,
-    when it last caught up. It stays a member while it is away, and across restarts of the source,
-    until it is forgotten or dropped.
+    when it last caught up. It stays a member while it is disconnected, and across restarts of the
+    source, until it is forgotten or dropped.
 
     Args:
         queue: The source's.
         epoch: The number of the source's epoch.
-        drop_after_s: Remove sinks that were away for this long; None: never.
+        drop_after_s: Remove sinks that were disconnected this long; None: never.
         joins: Whether sinks join by catching up; if not, the caller sets the members.
 
     Raises:
         CorruptError: The file is damaged.
         TableLostError: The queue's directory was renamed, removed or replaced.
-        WriterInUseError: Another source of the queue lives.
+        WriterInUseError: Another source of the queue is running.
 
     """
 
@@ -74,7 +74,7 @@ class InSyncSet:
         return is_awaited
 
     def _slot_of(self, session: SourceSession) -> int:
-        """Return the slot of a session, which gets it with its first note."""
+        """Return the slot of a session, which is assigned at its first acknowledgement."""
         if session.slot is None:
             session.slot = slot = self._states.slot_of(session.name, session.peer)
             before = self._sessions.get(slot)
@@ -118,7 +118,7 @@ class InSyncSet:
         return None
 
     def leave(self, session: SourceSession) -> None:
-        """Note that a sink is not connected any more; it stays a member."""
+        """Record that a sink has disconnected; it stays a member."""
         self._joined.discard(session)
         self._targets.pop(session, None)
         slot = session.slot
@@ -128,7 +128,7 @@ class InSyncSet:
             self._states.note_connection(slot, is_connected=False, is_synced=is_synced)
 
     def tick(self) -> None:
-        """Advance the time: remove sinks that were away for too long."""
+        """Advance the time: remove sinks that were disconnected too long."""
         if self._drop_after_s is None:
             return
         now = time.monotonic()
@@ -138,13 +138,13 @@ class InSyncSet:
             elif now - self._away_since.setdefault(name, now) >= self._drop_after_s:
                 self._states.forget(name)
                 _log.warning(
-                    "a sink was away for too long, and appends no longer wait for it: name=%s "
+                    "a sink was away too long, and appends no longer wait for it: name=%s "
                     "drop_after_s=%s",
                     name,
                     self._drop_after_s,
                 )
 
     def close(self) -> None:
-        """Allow another source to store what sinks have."""
+        """Allow another source to store the states of sinks."""
         with suppress(QuireError, OSError):
             self._states.unlock_source()

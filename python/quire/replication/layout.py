@@ -1,4 +1,4 @@
-"""The layout of a queue, as a source sends it: a replica is created the same."""
+"""The layout of a queue, as a source sends it: a replica is created with the same one."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def of_queue(queue: Queue) -> dict[str, Any]:
 
 def sent_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """
-    Return what a source said of its queue's layout.
+    Return the layout that a source sent.
 
     Raises:
-        ReplicationError: The facts have no layout.
+        ReplicationError: The source's facts have no layout.
 
     """
     found = facts.get("layout")
@@ -54,10 +54,10 @@ def sent_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
     """
-    Check that a replica is laid out as its source is.
+    Check that a replica has the layout of its source.
 
     Raises:
-        ReplicationError: The layouts differ, and so would indexes.
+        ReplicationError: The layouts differ, so that indexes would differ, too.
 
     """
     own = of_queue(queue)
@@ -69,7 +69,7 @@ def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
 
 def check_own(given: Mapping[str, Any]) -> None:
     """
-    Check that options of a replica are none that its source decides.
+    Check that the options of a replica include none that its source decides.
 
     Raises:
         UnsupportedError: An option was given that the source decides.
@@ -90,7 +90,7 @@ def options_of(found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
     Args:
         found: The layout that the source sent.
-        given: The options that the replica has beside that.
+        given: The replica's other options.
 
     Raises:
         ReplicationError: A value is missing, or no queue can have it.
@@ -147,5 +147,5 @@ def _text(found: Mapping[str, Any], key: str) -> str:
 
 
 def _refused(key: str, expected: str, value: object) -> ReplicationError:
-    text = f"the source did not say how its queue is laid out: expected {expected}"
+    text = f"the source did not send the layout of its queue: expected {expected}"
     return ReplicationError(f"{text}: key={key} found={value!r}")

@@ -1,5 +1,5 @@
 """
-Asking the source of a queue for something, from another process.
+Requests to the source of a queue, from another process.
 
 A request is a file in the queue's directory: only users who may write to the directory, and so to
 the queue, can ask. The source renames it when it begins, and answers in a file beside it. It
@@ -29,12 +29,12 @@ _TAKEN_NS: Final = int(_TAKEN_S * 1e9)
 
 class Mailbox:
     """
-    Where one kind of requests is put.
+    The files of one kind of request.
 
     Args:
-        verb: What the source is to do, for errors.
+        verb: The requested action, for errors.
         name: The first part of the names of its files.
-        fields: What each request says.
+        fields: The fields of a request.
 
     """
 
@@ -46,16 +46,16 @@ class Mailbox:
         self, path: str | PathLike[str], asked: Mapping[str, Any], *, to: str, waits_s: float
     ) -> Mapping[str, Any]:
         """
-        Put a request there, and return what was answered.
+        Leave a request for the source, and return its answer.
 
         Args:
             path: The directory of the source's queue.
-            asked: What is asked.
-            to: The sink that it is about, for errors.
+            asked: The content of the request.
+            to: The sink that the request is about, for errors.
             waits_s: How long the source may take after it has seen the request.
 
         Raises:
-            ReplicationError: No source took the request, or it could not do what it asks.
+            ReplicationError: No source took the request, or the source could not fulfil it.
             PeerSilentError: The source did not answer.
 
         """
@@ -97,7 +97,7 @@ class Mailbox:
             time.sleep(_POLL_S)
 
     def _withdraw(self, folder: SafeFolder) -> bool:
-        """Take a request away; False if it is gone, since a source has taken it."""
+        """Withdraw a request; False if a source has already taken it."""
         temporary = folder.temporary(self._request)
         try:
             folder.move(self._request, folder, temporary)

@@ -1,4 +1,4 @@
-"""What sinks and nodes are called."""
+"""The names of sinks and nodes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from quire.errors import OptionsError
 
 LIMIT: Final = 200
-"""How many bytes a name has at most."""
+"""The longest name, in bytes."""
 
 
 def is_name(name: str) -> bool:
-    """Whether a source keeps what a sink of this name has."""
+    """Whether a source stores the state of a sink with this name."""
     return name.isprintable() and 0 < len(name.encode()) <= LIMIT
 
 
@@ -24,12 +24,12 @@ def check_name(name: str) -> None:
 
     """
     if not is_name(name):
-        text = f"a name has 1 to {LIMIT} bytes of UTF-8 that can be printed"
+        text = f"a name must have 1 to {LIMIT} bytes of UTF-8 that can be printed"
         raise OptionsError(f"{text}: {name=}")
 
 
 def default_name(host: str, path: str) -> str:
-    """Return the name of a sink without one: where its copy is."""
+    """Return the default name of a sink: its machine and the path of its copy."""
     parts = (it if it.isprintable() else _escaped(it) for it in f"{host}:{path}")
     return "".join(parts).encode()[-LIMIT:].decode(errors="ignore")
 

@@ -43,10 +43,10 @@ _NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
 @dataclass
 class _Lag:
     """
-    How far the sinks of a source are, and since when members of the in-sync set are away.
+    How far the sinks of a source are, and since when members of the in-sync set are gone.
 
-    Those that are joining count here already. What etcd was asked to add stays so until etcd shows
-    it, since the answer may have been lost.
+    Joining sinks count here already. A sink that etcd was asked to add counts until etcd shows it,
+    since the answer may have been lost.
     """
 
     last: int | None = None
@@ -71,15 +71,15 @@ class Node:
         path: The directory of the queue. If it does not exist, a copy is created there.
         register: The etcd: :class:`quire.replication.Etcd`.
         name: The node's name, unique among the nodes.
-        host: Where it serves as the source: an address that the other nodes can reach.
+        host: The address at which it serves as the source, and which the other nodes can reach.
         port: The port.
         lease_s: For how many seconds a source continues without etcd; at least 2.
-        queue: The identity of the queue, if etcd has several and there is no queue here yet.
-        acknowledge: What it acknowledges as a sink: see :class:`Sink`.
-        drop_after_s: After how many seconds a sink that is away leaves the in-sync set; None:
+        queue: The identity of the queue, if etcd has several and the directory has none yet.
+        acknowledge: Which messages it acknowledges as a sink: see :class:`Sink`.
+        drop_after_s: After how many seconds a disconnected sink leaves the in-sync set; None:
             never.
         tls: The certificates of all nodes. Addresses beyond this machine need them.
-        insecure: Do without them.
+        insecure: Allow addresses beyond this machine without certificates.
         compress: As the source, send batches compressed with zstd to sinks that support it.
         on_change: Called with the node's new role, for a log.
 
@@ -145,8 +145,8 @@ class Node:
             await node.run_forever()
 
         Raises:
-            RegisterError: etcd does not answer when the node begins, or another living node has
-                this name.
+            RegisterError: etcd does not answer when the node starts, or another live node has this
+                name.
             OSError: The node cannot serve at its address, or its disk fails.
             ReplicationError: The queue here cannot be a replica.
 
@@ -170,12 +170,15 @@ class Node:
             await self._office.ask(self._candidate.leave)
 
     async def _find_queue(self) -> None:
-        """Find out which queue this is: the one that is here, or the only one in etcd."""
+        """Find out which queue this is: the one in the directory, or the only one in etcd."""
         self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
         here = await result_of(in_thread(self._home.begin))
         if self._has_lost and here is not None:
-            text = "messages that this node had are missing here, and it is not promoted"
-            hint = "until another is the source; quire promote, with this node ended, does without"
+            text = "this node has lost messages that it had, and is not promoted"
+            hint = (
+                "until another node is the source; quire promote, with this"
+                " node stopped, promotes it anyway"
+            )
             _log.warning("%s: name=%s path=%s (%s)", text, self._name, self._home.path, hint)
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
@@ -184,12 +187,12 @@ class Node:
         while found is None:
             queues = await result_of(in_thread(self._candidate.queues))
             if len(queues) > 1:
-                text = "etcd has several queues: say which one by its identity"
+                text = "etcd has several queues: name one by its identity"
                 raise OptionsError(f"{text}: path={self._home.path} queues={','.join(queues)}")
             if queues:
                 found = queues[0]
             else:
-                self._note("there is no queue here, and no queue has a source: waiting")
+                self._note("this directory has no queue, and no queue has a source: waiting")
                 await asyncio.sleep(_AGAIN_S)
         self._candidate.queue = found
 
@@ -207,7 +210,7 @@ class Node:
                 self._look_at_end()
 
     async def _elect(self) -> None:
-        """Ask etcd, and see what this node is."""
+        """Ask etcd, and update this node's role."""
         own = self._home.standing
         standpoint = await self._office.ask(
             self._candidate.step,
@@ -251,7 +254,7 @@ class Node:
                 raise error
 
     async def _act(self, standpoint: Standpoint) -> None:
-        """Be what the node is, until that changes."""
+        """Play the node's role until it changes."""
         leader = standpoint.leader
         if leader is not None and standpoint.is_own:
             self._is_idle = False
@@ -308,7 +311,7 @@ class Node:
             try:
                 serving.result()
             except OldEpochError as error:  # the source has said why
-                text = "this node gives up its lease, since the queue has a later source"
+                text = "this node gives up its lease, because the queue has a later source"
                 _log.warning("%s: name=%s epoch=%s", text, self._name, error.epoch)
             except HandoverError as error:
                 _log.error("%s", error)
@@ -316,7 +319,7 @@ class Node:
         await asyncio.Event().wait()
 
     async def _resign(self) -> None:
-        """Let another node be the source; without etcd, that is so at the end of the lease."""
+        """Let another node be the source; without etcd, this happens at the end of the lease."""
         while True:
             try:
                 return await self._office.ask(self._candidate.resign)
@@ -325,7 +328,7 @@ class Node:
             await asyncio.sleep(_POLL_S)
 
     async def _keep_set(self, source: NodeSource, lag: _Lag) -> None:
-        """Have the in-sync set in etcd follow what the sinks have."""
+        """Update the in-sync set in etcd by the states of the sinks."""
         view = self._candidate.view
         if view is None:
             return
@@ -354,7 +357,7 @@ class Node:
             _log.info("the in-sync set has changed: members=%s path=%s", shown, self._home.path)
 
     async def _forget_if_asked(self, lag: _Lag) -> None:
-        """Take a node out of the in-sync set, as another process asks for, in etcd first."""
+        """Remove a node from the in-sync set at another process's request, in etcd first."""
         try:
             asked = await result_of(in_thread(self._home.asked_to_forget))
             if asked is not None:
@@ -364,7 +367,7 @@ class Node:
             self._note(f"a request to forget a node cannot be answered: {error}")
 
     async def _forget(self, name: str, lag: _Lag) -> str | None:
-        """Take a node out of the in-sync set; return why not."""
+        """Remove a node from the in-sync set; return the reason for a failure."""
         view = self._candidate.view
         members = frozenset[str]() if view is None else view.in_sync - {self._name}
         if name not in members | lag.joining.keys():
@@ -381,7 +384,7 @@ class Node:
         return None
 
     async def _remove(self, name: str) -> str | None:
-        """Take a node out of the in-sync set in etcd; return why not."""
+        """Remove a node from the in-sync set in etcd; return the reason for a failure."""
         none, gone = frozenset[str](), frozenset({name})
         try:
             is_changed = await self._office.ask(
@@ -399,8 +402,8 @@ class Node:
         """
         Return the sinks that may join the set.
 
-        A sink counts here first, so that whatever is acknowledged from then on is on it, too. It
-        joins in etcd once it has all that was in the queue at that moment.
+        A sink counts here first, so that every message acknowledged from then on is on it, too. It
+        joins in etcd once it has all messages that were in the queue at that moment.
         """
         last, found = self._home.last_index, set[str]()
         lag.asked -= members
@@ -420,7 +423,7 @@ class Node:
     def _gone(
         self, seen: dict[str, int | None], lag: _Lag, members: frozenset[str]
     ) -> frozenset[str]:
-        """Return the members that are away for too long."""
+        """Return the members that were disconnected too long."""
         now = asyncio.get_running_loop().time()
         for name in members:
             if name in seen:
@@ -433,7 +436,7 @@ class Node:
         return frozenset(it for it in members if lag.away.get(it, now) < limit)
 
     def _shorter(self, ends: dict[str, int], lag: _Lag, members: frozenset[str]) -> frozenset[str]:
-        """Return the members that came back with less than they had acknowledged to this source."""
+        """Return the members that came back with fewer messages than they had acknowledged."""
         found = set[str]()
         for name, end in ends.items():
             known = lag.ends.get(name, 0)
@@ -441,12 +444,12 @@ class Node:
                 lag.ends[name] = end
                 continue
             found.add(name)
-            text = "a node has lost what it had acknowledged, and leaves the in-sync set"
+            text = "a node has lost messages that it had acknowledged, and leaves the in-sync set"
             self._note(f"{text}: {name=} next_index={end:#x} was={known:#x} path={self._home.path}")
         return frozenset(found)
 
     async def _leave_set(self) -> None:
-        """Leave the in-sync set before getting back a part of the acknowledged messages."""
+        """Leave the in-sync set before lost messages are sent again."""
         while self._has_lost:
             try:
                 self._has_lost = not await self._office.ask(self._candidate.withdraw)
@@ -494,7 +497,7 @@ class Node:
             self._on_change(what)
 
     def _note(self, trouble: str) -> None:
-        """Log what keeps the node from going on, when that changes."""
+        """Log what keeps the node from continuing, when that changes."""
         kind = trouble.partition(":")[0]
         if kind != self._trouble.partition(":")[0]:
             if trouble:

@@ -25,14 +25,14 @@ _T = TypeVar("_T")
 
 class Office:
     """
-    What the parts of a node share about who is the source.
+    The shared state of a node's parts: which node is the source.
 
     Args:
-        candidate: What asks etcd, in a thread, and one question at a time.
+        candidate: Asks etcd, in a thread, one request at a time.
 
     Attributes:
-        changed: Set when the node has another part from now on.
-        is_switching: Whether the node gives its part away, and does nothing else meanwhile.
+        changed: Set when the node's role has changed.
+        is_switching: Whether the node hands over its role, and does nothing else meanwhile.
 
     """
 
@@ -44,7 +44,7 @@ class Office:
 
     async def ask(self, question: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs) -> _T:
         """
-        Return what etcd answers.
+        Return etcd's answer.
 
         Raises:
             RegisterError: etcd does not answer.
@@ -54,7 +54,7 @@ class Office:
             return await result_of(in_thread(question, *given, **named))
 
     def end_switch(self) -> None:
-        """Have the node see what part it has now."""
+        """Let the node determine its role again."""
         self.is_switching = False
         self.changed.set()
 
@@ -70,7 +70,7 @@ class NodeSource(Source):
         port: The port.
         tls: The certificates.
         insecure: Listen beyond this machine without them.
-        compress: Compress what is sent to sinks that support it.
+        compress: Compress batches for sinks that support it.
 
     """
 
@@ -103,7 +103,7 @@ class NodeSource(Source):
 
 
 class _NodeSuccession(Succession):
-    """A handover between nodes: etcd names the sink as the only one that may be the next source."""
+    """A handover between nodes: in etcd, only the sink may become the next source."""
 
     def __init__(self, handover: Handover, office: Office) -> None:
         super().__init__(handover)
@@ -156,7 +156,7 @@ def shown_address(host: str, port: int) -> str:
 
 def parsed_address(text: str) -> tuple[str, int]:
     """
-    Return the address that a text shows.
+    Return the address in a text.
 
     Raises:
         ReplicationError: The text is not an address.

@@ -1,4 +1,4 @@
-"""The queue of a source, as its sessions use it."""
+"""The queue of a source, as used by its sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quire.replication.wire import Cycles, Place
 
 _log = logging.getLogger("quire")
 BATCH_BYTES: Final = 256 << 10
-"""About how many bytes one batch has, unless a single message is longer."""
+"""The approximate size of a batch, unless a single message is longer."""
 
 
 class Original:
@@ -39,7 +39,7 @@ class Original:
 
     Raises:
         ReplicationError: The queue is a replica.
-        TableLostError: Another directory is at the queue's path, or none.
+        TableLostError: Another directory, or none, is at the queue's path.
 
     Attributes:
         has_closed_groups: Whether some of its groups are closed for consumers, as in a replica.
@@ -66,8 +66,8 @@ class Original:
 
         Args:
             queue: This queue, or another handle of it.
-            is_undone: Whether a handover of this source has closed them, and nobody else has read
-                with them since.
+            is_undone: Whether a handover of this source has closed them, and no other process has
+                used them since.
 
         """
         was_tried, self.has_closed_groups = self.has_closed_groups, True
@@ -96,14 +96,14 @@ class Original:
         }
 
     def later(self, queue: object, epoch: object) -> int | None:
-        """Return the epoch that a sink says it has seen; None unless it is a later one of this."""
+        """Return the epoch that a sink has seen; None unless it is a later one of this queue."""
         found = standing.parsed(queue, epoch, "sink")
         if found is None or found.identity != self.standing.identity:
             return None
         return found.epoch if found.epoch > self.standing.epoch else None
 
     def positions(self, before: int) -> Positions:
-        """Return where readers are: groups as if they had not read beyond *before*."""
+        """Return the positions of readers: groups as if they had not read beyond *before*."""
         return positions_of(self.queue, before)
 
     def fence(self, epoch: int) -> None:
@@ -111,7 +111,7 @@ class Original:
         Refuse all appends for good: another queue is the source of a later epoch.
 
         Args:
-            epoch: That one, below which this queue follows no source any more.
+            epoch: The later epoch: this queue follows no source of an earlier one.
 
         """
         with open_again(self.queue) as queue, BatchWriter(queue):
@@ -121,7 +121,7 @@ class Original:
             self.standing = fenced
 
     def note_acknowledged(self, place: Place) -> None:
-        """Publish what a replica has to all processes, Java's too."""
+        """Publish the position of a replica to all processes, Java's included."""
         if self.queue.roll_cycle.to_sequence(place.next) > 0:
             self.queue._note_acknowledged(place.next - 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
@@ -133,13 +133,13 @@ class Original:
             return None
 
     def cycles(self, first: int, last: int) -> Cycles:
-        """Return what a range of cycles holds: takes long."""
+        """Return the content of a range of cycles: takes long."""
         count, digest = self._digests.of_range(first, last)
         return Cycles(first, last, next(iter(self.queue.cycles), -1), count, digest)
 
     def reader(self, place: Place | None) -> Reader:
         """
-        Return what reads the batches after a place.
+        Return a reader of the batches after a place.
 
         Raises:
             ReplicationError: The queue has no such place.
@@ -167,7 +167,7 @@ class Reader:
 
     @property
     def end(self) -> Place:
-        """Where the replica ends with what was read."""
+        """Where the replica ends after the batches that were read."""
         return Place(*self._batches.end)
 
     def close(self) -> None:

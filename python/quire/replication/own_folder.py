@@ -1,8 +1,8 @@
 """
-The directory of an open queue, whatever its path leads to now.
+The directory of an open queue, even if its path leads elsewhere by now.
 
-Another directory may take the place of a queue's at any time. What replication keeps beside the
-messages goes where the open queue is, or nowhere.
+Another directory may take the place of a queue's at any time. The files of replication are stored
+in the directory of the open queue, or not at all.
 """
 
 from __future__ import annotations

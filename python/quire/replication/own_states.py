@@ -19,9 +19,9 @@ _FILE: Final = "replicas.quire"
 
 def states_of(queue: JournalQueue) -> ReplicaStates:
     """
-    Return what is known of the replicas of an open queue; its file is made if it is missing.
+    Return the states of an open queue's replicas; their file is created if it is missing.
 
-    One of this user's that was made by an earlier version gets the permissions of the table.
+    A file of this user that an earlier version created gets the permissions of the table.
 
     Raises:
         TableLostError: Another directory is at the queue's path, or none.
@@ -33,7 +33,7 @@ def states_of(queue: JournalQueue) -> ReplicaStates:
 
 
 def states_at(path: str | PathLike[str]) -> ReplicaStates:
-    """Return what is known of the replicas of the queue in a directory, as :func:`states_of`."""
+    """Return the states of the replicas of the queue in a directory, like :func:`states_of`."""
     with SafeFolder.at(path) as folder:
         mode = _mode_in(folder)
     return ReplicaStates.open_or_create(path, mode=mode)
@@ -51,7 +51,7 @@ def _mode_in(folder: SafeFolder) -> int:
 
 
 def _widen(folder: SafeFolder, users: Access) -> None:
-    """Give these users access to the file that is there, if it belongs to this user."""
+    """Give these users access to the existing file, if it belongs to this user."""
     found = folder.stat(_FILE)
     if found is None or not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         return

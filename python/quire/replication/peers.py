@@ -1,4 +1,4 @@
-"""Which user a peer on this machine belongs to, by Linux's tables of connections."""
+"""The user of a peer on this machine, from Linux's tables of connections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _users(table: Path, local: set[str], remote: set[str]) -> Iterator[int]:
 
 
 def _shown(address: tuple[Any, ...]) -> Iterator[str]:
-    """Yield an address as the tables may have it: words in the machine's order of bytes."""
+    """Yield an address in the forms of the tables: words in the machine's byte order."""
     host, port = str(address[0]), int(address[1])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host)

@@ -1,4 +1,4 @@
-"""The positions of a queue's readers: what a source sends, and how a sink keeps it."""
+"""The positions of a queue's readers: how a source sends and a sink stores them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _ENDLESS: Final = (1 << 63) - 1
 
 class Positions(NamedTuple):
     """
-    Where the readers of a source's queue are.
+    The positions of the readers of a source's queue.
 
     Attributes:
         tailers: Index and version of each named tailer whose name begins with ``replicated:``.
-        groups: The state of each consumer group, None where its side file cannot be read.
+        groups: The state of each consumer group; None if its side file cannot be read.
 
     """
 
@@ -48,13 +48,13 @@ def positions_of(
     queue: JournalQueue, before: int = _ENDLESS, *, of_source: bool = False
 ) -> Positions:
     """
-    Return where the readers are.
+    Return the positions of the readers.
 
     Args:
         queue: The source's queue.
-        before: The index after the last message that the sink was sent: groups are as if they had
-            not read further.
-        of_source: Whether the queue is a replica, and its own groups are left out.
+        before: The index after the last message sent to the sink: groups appear as if they had not
+            read further.
+        of_source: Whether the queue is a replica whose own groups are left out.
 
     """
     files = _kept(queue.path) if of_source else side_files(queue.path)
@@ -72,7 +72,7 @@ def _tailers_of(queue: JournalQueue) -> dict[str, tuple[int, int]]:
 
 
 class SentPositions:
-    """What one sink knows of the positions."""
+    """The positions that one sink knows."""
 
     def __init__(self) -> None:
         self._tailers: dict[str, tuple[int, int]] = {}
@@ -81,13 +81,13 @@ class SentPositions:
         self._has_sent_tailers = False
 
     def all_tailers(self, found: Positions) -> Iterator[PositionFrame]:
-        """Yield which tailers there are, once: the sink may have others since it was away."""
+        """Yield the list of tailers, once: the sink may have others from before it reconnected."""
         if not self._has_sent_tailers:
             self._has_sent_tailers = True
             yield TailerVersions({name: version for name, (_, version) in found.tailers.items()})
 
     def news(self, found: Positions, before: int) -> Iterator[PositionFrame]:
-        """Yield what has changed; tailers beyond what the sink was sent come later."""
+        """Yield changes; tailers beyond the messages sent to the sink come later."""
         names = sorted(found.groups)
         if names != self._names:
             self._names = names
@@ -109,7 +109,7 @@ class SentPositions:
 
 class KeptPositions:
     """
-    The positions that a sink keeps in its copy.
+    The positions that a sink stores in its copy.
 
     Args:
         queue: The copy.
@@ -125,10 +125,10 @@ class KeptPositions:
 
     def keep(self, frames: list[PositionFrame]) -> None:
         """
-        Keep what a source has said: may take long.
+        Store what a source sent: may take long.
 
         Raises:
-            ReplicationError: The source sent something that is not the position of a reader.
+            ReplicationError: The source sent data that is not the position of a reader.
 
         """
         states = dict(self._waiting)
@@ -151,7 +151,7 @@ class KeptPositions:
                 self._forget_others(self._names)
             self._keep_groups(states)
         except ValueError as error:
-            text = "the source sent a position that cannot be kept"
+            text = "the source sent a position that cannot be stored"
             raise ReplicationError(f"{text}: path={self._queue.path} reason={error}") from None
 
     def _keep_tailer(self, name: str, at: tuple[int, int] | None) -> None:
@@ -168,12 +168,12 @@ class KeptPositions:
                 self._in_use[name] = at
 
     def _was_moved(self, name: str, version: int) -> bool:
-        """Return whether a tailer was read here beyond its position at the source."""
+        """Return whether a tailer has read here beyond its position at the source."""
         own = _tailers_of(self._queue).get(name)
         return own is not None and own[1] > version
 
     def _delete_tailers_not_in(self, versions: Mapping[str, int]) -> None:
-        """Delete the tailers that the source has deleted, and those that it made again after it."""
+        """Delete the tailers that the source has deleted, including those that it re-created."""
         self._in_use.clear()
         for name, (_, version) in _tailers_of(self._queue).items():
             if version > versions.get(name, -1) and self._is_deleted(name):
@@ -182,7 +182,7 @@ class KeptPositions:
                 )
 
     def _is_deleted(self, name: str) -> bool:
-        """Delete a tailer of the source; return False while it is open here."""
+        """Delete a tailer of the source; return False while it is open locally."""
         try:
             self._queue.delete_tailer(name)
         except TailerInUseError as error:
@@ -201,7 +201,7 @@ class KeptPositions:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether consumers of the copy's own have a group of the source, or tailers a name."""
+        """Whether local consumers use a group of the source, or local tailers a name."""
         return bool(self._waiting or self._in_use)
 
     def _forget_others(self, names: tuple[str, ...]) -> None:
@@ -219,7 +219,7 @@ class KeptPositions:
             if name not in self._waiting:
                 text = "the source has a group of this name, which consumers of the replica use"
                 _log.warning(
-                    "%s: group=%s path=%s (the source's state of it is stored once they leave)",
+                    "%s: group=%s path=%s (it is replaced by the source's group once they leave)",
                     text,
                     name,
                     self._queue.path,
@@ -228,14 +228,14 @@ class KeptPositions:
 
 
 def take_groups(queue: JournalQueue) -> None:
-    """Close the groups of a queue that is a replica from now on."""
+    """Close the groups of a queue that becomes a replica."""
     for file in side_files(queue.path):
         if not group_is_kept(file):
             group_take(file, file_mode=_mode_of(queue, file))
 
 
 def fit_groups(queue: JournalQueue, end: int) -> None:
-    """Have the kept groups of a replica that lost messages end where it ends: at an index."""
+    """Cut the stored groups of a replica that lost messages off at its end."""
     for file in _kept(queue.path):
         found = group_backlog(file)
         if found is not None and found[0] > end:
@@ -244,12 +244,12 @@ def fit_groups(queue: JournalQueue, end: int) -> None:
 
 def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
     """
-    Open the groups of a replica that is promoted for consumers.
+    Open the groups of a promoted replica for consumers.
 
     Args:
         queue: The replica, while appends are refused.
-        is_exact: Whether the source had closed its groups before it said where they are: else what
-            the replica has may have been delivered meanwhile.
+        is_exact: Whether the source had closed its groups before it sent their states: otherwise
+            messages of the replica may have been delivered meanwhile.
 
     """
     end = end_of(queue)
@@ -258,7 +258,7 @@ def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
 
 
 def _store(queue: JournalQueue, file: Path, end: int, *, kept: bool = True, known: int = 0) -> None:
-    """Make a side file again, with what it says of the messages before an index."""
+    """Create a side file again, with its state of the messages before an index."""
     state = group_snapshot(file, end)
     if state is not None:
         mode = _mode_of(queue, file)
@@ -273,7 +273,7 @@ def _mode_of(queue: JournalQueue, file: Path) -> int:
 
 
 def has_kept_groups(queue: JournalQueue) -> bool:
-    """Return whether some groups of a queue are closed, as its source's groups in a replica."""
+    """Return whether some groups of a queue are closed, like the source's groups in a replica."""
     return bool(_kept(queue.path))
 
 
@@ -287,6 +287,6 @@ def _kept(path: str) -> list[Path]:
 
 
 def end_of(queue: JournalQueue) -> int:
-    """Return the index after the last message; 0 where there is none."""
+    """Return the index after the last message; 0 if there is none."""
     last = queue.last_index
     return 0 if last is None else last + 1

@@ -83,7 +83,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
 
 
 def _writer(queue: JournalQueue, timeout_s: float) -> BatchWriter:
-    """Return the writer, once the sink has seen that the queue is none of its any more."""
+    """Return the writer, once the sink has noticed that the queue is no longer its own."""
     ends = time.monotonic() + timeout_s
     while True:
         try:

@@ -36,10 +36,10 @@ class RefillSource(AnySource[SourceSession]):
     Args:
         path: The replica's directory.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see :attr:`address`.
+        port: The port; 0 picks a free one, see :attr:`address`.
         tls: The certificates. Addresses beyond this machine need them.
-        insecure: Listen beyond this machine without them.
-        timeout_s: How long the source may take to say that it has taken over.
+        insecure: Listen beyond this machine without certificates.
+        timeout_s: How long the source may take to confirm that it has taken over.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
@@ -89,7 +89,7 @@ class RefillSource(AnySource[SourceSession]):
         Start listening.
 
         Raises:
-            ReplicationError: The queue is no replica.
+            ReplicationError: The queue is not a replica.
             AppendLockedError: A sink keeps the queue.
 
         """
@@ -128,7 +128,7 @@ class RefillSource(AnySource[SourceSession]):
                 await giver.refilled()
 
         Raises:
-            HandoverError: The source did not say that it has taken over.
+            HandoverError: The source did not confirm that it has taken over.
             ClosedError: The :class:`RefillSource` was closed.
 
         """
@@ -157,7 +157,7 @@ def _check_replica(path: str) -> None:
 
 
 class _Remaining(Original):
-    """What a replica has of the queue of a source."""
+    """The messages of a source's queue that a replica has."""
 
     def _own_standing(self) -> Standing:
         found = standing.read_of(self.queue)
@@ -166,11 +166,11 @@ class _Remaining(Original):
         return found
 
     def facts(self) -> dict[str, Any]:
-        """Return what a welcome says: that it refills, beside what a source says."""
+        """Return the content of a welcome: that of a source, and that it refills."""
         return {**super().facts(), "features": [*wire.FEATURES, wire.REFILL]}
 
     def positions(self, before: int) -> Positions:
-        """Return where the readers of the lost queue were."""
+        """Return the positions of the readers of the lost queue."""
         return positions_of(self.queue, before, of_source=True)
 
     def check_sink(self, features: frozenset[str], peer: str) -> None:
@@ -181,7 +181,7 @@ class _Remaining(Original):
 
 
 class _ClosedReplica(ClosedQueue):
-    """A replica that no sink keeps meanwhile."""
+    """A replica without a sink meanwhile."""
 
     def __init__(self, original: Original) -> None:
         super().__init__(original)

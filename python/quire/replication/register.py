@@ -1,5 +1,5 @@
 """
-What nodes agree on, in etcd: which is the source, until when, and which may be the next.
+The state on which nodes agree, in etcd: the source, its lease, and its possible successors.
 
 Consensus is etcd's. Nothing here knows queues or connections.
 """
@@ -23,12 +23,12 @@ NODES: Final = "nodes/"
 
 class Entry(NamedTuple):
     """
-    A key's value, and what transactions compare.
+    A key's value, and the revisions that transactions compare.
 
     Attributes:
         value: The value.
         created: The revision that created the key.
-        modified: The revision that changed it last.
+        modified: The revision that last changed it.
         lease: The lease that it ends with; 0: none.
 
     """
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Compare(NamedTuple):
-    """A condition of a transaction: a revision created, or changed, the key last; 0: none did."""
+    """A condition of a transaction: the revision that created or last changed a key; 0: none."""
 
     key: str
     what: str
@@ -86,7 +86,7 @@ class Leader:
 
     Attributes:
         name: Its node.
-        address: Where it serves.
+        address: The address at which it serves.
         epoch: The number of its epoch.
 
     """
@@ -99,16 +99,16 @@ class Leader:
 @dataclass(frozen=True, slots=True)
 class View:
     """
-    What etcd has of a queue.
+    The state of a queue in etcd.
 
     Attributes:
         leader: The source, if there is one now.
         leader_entry: Its key.
         epoch: The latest epoch that began; 0: none ever did.
-        last: The node that began it.
-        in_sync: The nodes that have all that was acknowledged.
-        successor: The only node that may be the next source, if that was said.
-        nodes: The nodes that live.
+        last: The node that began that epoch.
+        in_sync: The nodes that have all acknowledged messages.
+        successor: The only node that may be the next source, if one was named.
+        nodes: The live nodes.
 
     """
 
@@ -123,18 +123,18 @@ class View:
 
     @property
     def exists(self) -> bool:
-        """Whether the queue ever had a source here."""
+        """Whether the queue ever had a source in etcd."""
         return self.epoch > 0
 
 
 def key_of(queue: str, name: str) -> str:
-    """Return the key of something about a queue."""
+    """Return a key of a queue."""
     return f"{ROOT}{queue}/{name}"
 
 
 def view_of(entries: Mapping[str, Entry], queue: str) -> View:
     """
-    Return what etcd has of a queue.
+    Return the state of a queue in etcd.
 
     Raises:
         RegisterError: A value was not written by a node.

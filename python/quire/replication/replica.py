@@ -1,4 +1,4 @@
-"""The queue of a sink, as its session uses it."""
+"""The queue of a sink, as used by its session."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Replica:
 
     Args:
         path: Its directory, which is created with the first connection if it does not exist.
-        options: Those of :func:`quire.open`, without the ones that the source decides.
-        refills: Whether it is the queue of a source that takes its lost messages from a replica.
+        options: Options of :func:`quire.open`, except those that the source decides.
+        refills: Whether it is the queue of a source that gets its lost messages from a replica.
 
     """
 
@@ -64,8 +64,8 @@ class Replica:
         Become the replica of a source; create the queue if there is none.
 
         Raises:
-            ReplicationError: The copy is that of another queue, has messages of its own, or is laid
-                out differently, or the source is of an older epoch.
+            ReplicationError: The copy belongs to another queue, has messages of its own, or has
+                another layout, or the source is of an older epoch.
             AppendLockedError: Another sink keeps the copy.
 
         """
@@ -92,11 +92,11 @@ class Replica:
 
     def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
         """
-        Keep all other processes from appending.
+        Close the queue for the appends of other processes.
 
         Raises:
-            ReplicationError: The queue of the source has more than the replica.
-            WriterInUseError: The source of the queue runs.
+            ReplicationError: The queue of the source has more messages than the replica.
+            WriterInUseError: The source of the queue is running.
 
         """
         if not self.refills or self.standing is None or self.standing.role == "sink":
@@ -115,7 +115,7 @@ class Replica:
         return writer
 
     def _opened(self, shape: Mapping[str, Any]) -> JournalQueue:
-        """Open the queue, which is created as the source said."""
+        """Open the queue, which is created with the layout of the source."""
         options: dict[str, Any] = layout.options_of(shape, self._options)
         try:
             queue = cast("JournalQueue", open_queue(self.path, **options))
@@ -187,7 +187,7 @@ class Replica:
         return end
 
     def note_elsewhere(self, end: Place) -> None:
-        """Have readers that want messages of two machines see what the source has, too."""
+        """Let readers that wait for two machines see the source's acknowledgement, too."""
         queue = self._queue
         if queue is None or queue.roll_cycle.to_sequence(end.next) == 0:
             return
@@ -197,7 +197,7 @@ class Replica:
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def promote(self, epoch: int) -> None:
-        """Make it the source of a new epoch, and close it: appends are accepted."""
+        """Make it the source of a new epoch, which accepts appends, and close it."""
         writer, own, queue = self._joined(), self.standing, self._queue
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -214,12 +214,12 @@ class Replica:
 
     @property
     def has_positions_waiting(self) -> bool:
-        """Whether what the source has read is still to be kept."""
+        """Whether positions of the source's readers are still to be stored."""
         return self._positions is not None and self._positions.is_waiting
 
     def keep_positions(self, frames: list[PositionFrame]) -> None:
         """
-        Keep where the source's readers are: may take long.
+        Store the positions of the source's readers: may take long.
 
         Raises:
             TableLostError: Another directory is at the queue's path, or none.
@@ -232,11 +232,11 @@ class Replica:
 
     def put_file(self, name: str, content: bytes) -> None:
         """
-        Put what messages need beside them into the directory: before those messages.
+        Store a file that messages need in the directory, before those messages.
 
         Raises:
-            ReplicationError: The directory has the wrapped keys of another queue, or those that
-                the source sent are damaged.
+            ReplicationError: The directory has the wrapped keys of another queue, or those from the
+                source are damaged.
 
         """
         self._joined()
@@ -247,7 +247,7 @@ class Replica:
             with own_folder(queue) as folder:
                 put_needed(folder, name, content)
         except (EncryptionError, LockHeldError) as error:
-            text = "the source sent a file that cannot be put beside the messages"
+            text = "the source sent a file that cannot be stored beside the messages"
             raise ReplicationError(f"{text}: path={self.path} {name=} reason={error}") from None
 
     def sync(self) -> None:
@@ -256,7 +256,7 @@ class Replica:
 
     @property
     def queue(self) -> JournalQueue | None:
-        """The queue, once a source said how it is laid out."""
+        """The queue, once a source has sent its layout."""
         return self._queue
 
     def split(self, place: Place) -> tuple[int, int]:
@@ -284,7 +284,7 @@ class Replica:
         return self._writer
 
     def put_aside(self, index: int) -> PutAside:
-        """Put the messages from an index on aside: may take long. Join again after it."""
+        """Put aside the messages from an index on: may take long. Join again afterwards."""
         self.close()
         return aside.put_aside(self.path, index, self._options)
 
@@ -301,7 +301,7 @@ class Replica:
 def _standing_of(facts: Mapping[str, Any]) -> Standing:
     found = standing.parsed(facts.get("queue"), facts.get("epoch"), "sink")
     if found is None:
-        text = "the source did not say which queue it has"
+        text = "the source did not send the identity of its queue"
         found_facts = f"queue={facts.get('queue')!r} epoch={facts.get('epoch')!r}"
         raise ReplicationError(f"{text}: {found_facts}")
     return found

@@ -27,13 +27,13 @@ _CODES: Final[Mapping[type[ReplicationError], str]] = {
 
 class Session(ABC):
     """
-    What both sides of a connection share.
+    The common part of both sides of a connection.
 
     Args:
-        peer_role: What the peer is, for errors: ``"source"`` or ``"sink"``.
+        peer_role: The role of the peer, for errors: ``"source"`` or ``"sink"``.
         peer: Its address, for errors.
         expected: The kinds of frames that it may send.
-        now_ns: The time, of a clock that is never set back.
+        now_ns: The time of a monotonic clock.
 
     """
 
@@ -77,13 +77,14 @@ class Session(ABC):
 
     def receive_some(self, data: bytes, now_ns: int) -> bool:
         """
-        Take bytes that the peer sent, but no more frames than take a moment.
+        Take bytes that the peer sent, but process only as many frames as take a moment.
 
         Returns:
-            Whether there are more, which come with the next call, also without bytes.
+            Whether frames are left, which the next call processes, even without bytes.
 
         Raises:
-            ReplicationError: The bytes break the protocol, or what the peer says cannot be done.
+            ReplicationError: The bytes break the protocol, or the peer's request cannot be
+            fulfilled.
 
         """
         self._heard_ns, self._is_busy = now_ns, True
@@ -102,7 +103,7 @@ class Session(ABC):
 
     @abstractmethod
     def _take(self, frame: Frame) -> None:
-        """Do what a frame of the peer asks for."""
+        """Process a frame of the peer."""
 
     def _check_version(self, facts: Mapping[str, Any]) -> None:
         if facts.get("version") != wire.VERSION:
@@ -115,7 +116,7 @@ class Session(ABC):
 
     @property
     def heard_ns(self) -> int:
-        """When the peer was last heard."""
+        """When the peer last sent something."""
         return self._heard_ns
 
     def _out_of_turn(self, frame: Frame) -> NoReturn:
@@ -130,7 +131,7 @@ class Session(ABC):
             raise PeerSilentError(f"{text}: peer={self.peer} silence_s={SILENCE_NS / 1e9:g}")
 
     def _beat(self, now_ns: int) -> None:
-        """Say something if nothing was said for long."""
+        """Send a heartbeat if nothing was sent for long."""
         if now_ns - self._spoke_ns >= HEARTBEAT_NS:
             self._out.append(wire.heartbeat(now_ns))
             self._spoke_ns = now_ns

@@ -41,18 +41,18 @@ class Sink(AnySink[SinkSession]):
         path: The directory of the copy, which is created if it does not exist.
         host: The address of the source.
         port: Its port.
-        name: The name by which the source knows this sink; by default the machine's name and the
-            path.
+        name: The name of this sink at the source; by default the machine's name and the path.
         acknowledge: Which messages are acknowledged: those ``"stored"`` in the file, which survive
             a killed process, or ``"synced"`` to the medium, which survive a power cut.
         tls: The certificates. Addresses beyond this machine need them.
-        insecure: Connect beyond this machine without them.
+        insecure: Connect beyond this machine without certificates.
         repair: If the copy differs from the source, move its end into the folder ``aside`` of the
             copy, and continue; otherwise the sink ends with a ``DivergedError``.
-        address: Where it will serve once it is promoted, for the source to name it by.
+        address: The address at which it will serve after a promotion, by which the source can name
+        it.
         takes_over: Whether the source may hand over to it.
         on_promoted: Called once the source has handed over to this sink and the queue accepts
-            appends: it begins to serve, and returns its address, for the old source to follow.
+            appends: it starts to serve, and returns its address, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
         refills: The copy belongs to a source that lost its disk, or the end of its queue: it takes
@@ -61,7 +61,7 @@ class Sink(AnySink[SinkSession]):
             source that cannot be followed is logged, and does not end the sink.
         busy: Use a thread that never sleeps for the connection: messages are stored and
             acknowledged sooner, at the cost of a core. Not with *tls*.
-        options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
+        options: Options of :func:`quire.open` for the copy, except those that the source decides.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
@@ -140,7 +140,7 @@ class Sink(AnySink[SinkSession]):
 
     @property
     def last_index(self) -> int | None:
-        """The index of the last message that was stored since this sink began; None before that."""
+        """The index of the last message that this sink has stored; None before the first."""
         stored = self._stored
         return None if stored is None or stored.next == 0 else stored.next - 1
 
@@ -186,7 +186,7 @@ class Sink(AnySink[SinkSession]):
         return self._promoted_epoch is not None
 
     async def _act(self, session: SinkSession) -> None:
-        """Become the source of a new epoch, as the one before wishes; or fetch what is missing."""
+        """Become the source of a new epoch, as the old source asks; or fetch missing messages."""
         await self._keep_positions(session)
         if session.lacks is not None:
             await result_of(in_thread(self._replica.put_aside, session.lacks))
@@ -200,7 +200,7 @@ class Sink(AnySink[SinkSession]):
         session.take_over(await self._served(epoch))
 
     async def _served(self, epoch: int) -> tuple[str, int] | None:
-        """Begin to serve, and return where; what prevents it is raised once the source knows."""
+        """Start to serve, and return the address; an error is raised once the source knows it."""
         try:
             return None if self._on_promoted is None else await self._on_promoted(epoch)
         except (QuireError, OSError) as error:
@@ -212,7 +212,7 @@ class Sink(AnySink[SinkSession]):
         Replicate until the task is cancelled, or raise what ends the replication.
 
         It returns once the source has handed over to this sink: the copy is a source's queue then.
-        What *on_promoted* raised is raised after that.
+        An exception of *on_promoted* is raised after that.
 
             async with Sink("copy", host="127.0.0.1", port=7001) as sink:
                 await sink.run_forever()
@@ -225,7 +225,7 @@ class Sink(AnySink[SinkSession]):
         return session.awaits_action or self._replica.has_positions_waiting
 
     async def _keep_positions(self, session: SinkSession) -> None:
-        """Keep where the readers of the source are, and now and then what had to wait."""
+        """Store the positions of the source's readers, and now and then those that had to wait."""
         frames, now_s = session.take_positions(), time.monotonic()
         is_due = self._replica.has_positions_waiting and now_s >= self._positions_s + _POSITIONS_S
         if frames or is_due:
@@ -237,7 +237,7 @@ class Sink(AnySink[SinkSession]):
 
     def _check(self) -> None:
         """
-        Check that the copy is still one.
+        Check that the copy is still a replica, at its path.
 
         Raises:
             ReplicationError: The copy was promoted.

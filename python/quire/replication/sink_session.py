@@ -38,15 +38,15 @@ _EXPECTED: Final = frozenset(
 
 class SinkSession(Session):
     """
-    What a sink says to its source.
+    The sink's side of a connection, without the socket.
 
     Args:
         replica: The sink's queue.
         name: The sink's name.
         peer: The source's address, for errors.
-        level: What it acknowledges: what is ``"stored"``, or only what is ``"synced"``.
+        level: Which messages it acknowledges: ``"stored"`` or only ``"synced"`` ones.
         now_ns: The time, of a clock that is never set back.
-        address: Where it will serve once it is promoted; None: nowhere.
+        address: The address at which it will serve after a promotion; None: nowhere.
         takes_over: Whether the source may hand over to it.
 
     """
@@ -103,16 +103,16 @@ class SinkSession(Session):
 
     @property
     def awaits_action(self) -> bool:
-        """Whether the source has handed over, or said where its readers are."""
+        """Whether the source has handed over, or has sent positions of its readers."""
         return self.handed_over is not None or bool(self._positions)
 
     @property
     def awaits_sync(self) -> bool:
-        """Whether :meth:`sync` is due before what is stored can be acknowledged."""
+        """Whether :meth:`sync` is due before stored messages can be acknowledged."""
         return self._level == SYNCED and self._unacknowledged is not None
 
     def sync(self) -> None:
-        """Sync what is stored, and acknowledge it: may take long."""
+        """Sync the stored messages, and acknowledge them: may take long."""
         self._replica.sync()
         self._acknowledge()
 
@@ -172,7 +172,7 @@ class SinkSession(Session):
             raise ReplicationError(f"the source sent {error}: peer={self.peer}") from None
 
     def _take_aside(self, frame: wire.PositionFrame | wire.FileSent) -> None:
-        """Take what stands beside the messages."""
+        """Process the frames beside the messages: positions and files."""
         match frame:
             case wire.FileSent(name, content):
                 self._replica.put_file(name, content)
@@ -182,7 +182,7 @@ class SinkSession(Session):
                 self._out_of_turn(frame)
 
     def take_positions(self) -> list[wire.PositionFrame]:
-        """Return what the source has said of its readers, once: of messages that are here."""
+        """Return, once, the positions that the source sent: those within the stored messages."""
         found, self._positions = self._positions, []
         return found
 
@@ -190,7 +190,7 @@ class SinkSession(Session):
         """
         Check that a batch does not continue a cycle that has ended here.
 
-        A source that was promoted before it heard of the end may append to the cycle after all.
+        A source that was promoted before it learned of the end may append to the cycle.
         """
         place = self.stored
         if place is None or not place.is_ended or len(documents) < _BATCH_HEAD.size:
@@ -202,7 +202,7 @@ class SinkSession(Session):
             raise DivergedError(f"{text}: {where} (nothing was changed)", first)
 
     def _check_handover(self, frame: wire.HandedOver) -> None:
-        """Check that the copy has all, and that the epoch is the next one."""
+        """Check that the copy has all messages, and that the epoch is the next one."""
         own, epoch = self._replica.standing, frame.epoch
         is_whole = (self.stored and self.stored[:2]) == (frame.place and frame.place[:2])
         is_next = own is not None and epoch == own.epoch + 1
@@ -212,7 +212,7 @@ class SinkSession(Session):
             raise ReplicationError(f"{text}: {found} peer={self.peer}")
 
     def take_over(self, address: tuple[str, int] | None) -> None:
-        """Say that the replica is the source of the new epoch, and where it serves."""
+        """Report that the replica is the source of the new epoch, and its address."""
         if self.handed_over is not None:
             self._out.append(wire.taken_over(self.handed_over.epoch, address))
 
@@ -270,7 +270,7 @@ class SinkSession(Session):
                 self._compare_in(end)
 
     def _fetch_from(self, index: int) -> None:
-        """Ask to be connected again once all from a message on is out of the way."""
+        """Ask for a reconnect once the messages from an index on are put aside."""
         last, end = self._facts.get("last"), self._replica.end
         if end is None or type(last) is not int or last < end.next - 1:
             text = "the source lacks messages that this replica has, and has others"
@@ -317,9 +317,9 @@ class _Search:
 
     Args:
         replica: The sink's queue.
-        end: Where it ends.
+        end: The place where the queue ends.
         peer: The source's address, for errors.
-        first: The index of the source's first message, as it said.
+        first: The index of the source's first message.
 
     """
 
@@ -331,11 +331,11 @@ class _Search:
 
     def compare(self, place: Place, digest: bytes | None) -> Place | None:
         """
-        Return the place to ask for next; None if all is the same.
+        Return the next place to request; None if everything is the same.
 
         Raises:
             DivergedError: The first message that differs is known.
-            ReplicationError: The source no longer has what the replica ends with.
+            ReplicationError: The source no longer has the end of the replica.
 
         """
         if place != self._asked:

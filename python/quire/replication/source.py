@@ -32,7 +32,7 @@ from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
 _POSITIONS_S: Final = 0.4
-"""How often positions of readers are sent, so that sinks have them within a second."""
+"""The interval at which positions of readers are sent: sinks have them within a second."""
 
 
 class SinkStatus(NamedTuple):
@@ -45,8 +45,8 @@ class SinkStatus(NamedTuple):
         name: The sink's name.
         address: Its address.
         level: What it acknowledges: ``"stored"`` or ``"synced"``.
-        sent_index: The last message it was sent, or had before; None before the first.
-        acknowledged_index: The last message it says it has; None before the first.
+        sent_index: The last message that it was sent or had before; None before the first.
+        acknowledged_index: The last message that it has acknowledged; None before the first.
 
     """
 
@@ -59,7 +59,7 @@ class SinkStatus(NamedTuple):
 
 class Source(AnySource[SourceSession]):
     """
-    Sends every message of a queue to each sink that connects, and new ones as they come.
+    Sends every message of a queue to each sink that connects, including new ones as they come.
 
     Any process may append to the queue, Java's too. A sink that breaks the protocol, or is silent,
     is disconnected with a line in the log ``quire``; other sinks are not affected.
@@ -67,13 +67,13 @@ class Source(AnySource[SourceSession]):
     Args:
         queue: An open queue, which stays open.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see :attr:`address`.
+        port: The port; 0 picks a free one, see :attr:`address`.
         tls: The certificates. Addresses beyond this machine need them.
-        insecure: Listen beyond this machine without them: anyone who reaches the port reads the
-            queue.
+        insecure: Listen beyond this machine without certificates: anyone who reaches the port can
+            read the queue.
         max_sinks: How many connections there may be at once.
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
-        drop_after_s: Remove a sink from the in-sync set once it was away for this long: appends
+        drop_after_s: Remove a sink from the in-sync set once it was disconnected this long: appends
             with ``wait="all"`` no longer wait for it. None: never.
         busy: Use a thread that never sleeps for each sink: messages are sent, and acknowledgements
             seen, sooner, at the cost of a core each. Not with *tls*.
@@ -143,7 +143,7 @@ class Source(AnySource[SourceSession]):
         Start listening.
 
         Raises:
-            WriterInUseError: Another source of the queue lives.
+            WriterInUseError: Another source of the queue is running.
 
         """
         self._in_sync = self._new_in_sync_set()
@@ -190,8 +190,8 @@ class Source(AnySource[SourceSession]):
                 changed.
             PeerSilentError: The sink did not get all messages in time; the queue accepts appends
                 again.
-            HandoverError: The sink did not say that it was promoted, or the queue cannot be opened
-                again: it stays closed, and :meth:`run_forever` raises this.
+            HandoverError: The sink did not confirm that it was promoted, or the queue cannot be
+                opened again: it stays closed, and :meth:`run_forever` raises this.
 
         """
         session = self._named(to)
@@ -209,7 +209,7 @@ class Source(AnySource[SourceSession]):
         return successor
 
     def _check_may_hand_over(self) -> None:
-        """Check that this is the source, and does not hand over yet."""
+        """Check that this is the source, and is not handing over already."""
         ended = self._end_of_all()
         if ended.done():
             ended.result()
@@ -221,7 +221,7 @@ class Source(AnySource[SourceSession]):
         return InSyncSet(self._original.queue, self.epoch, self._drop_after_s)
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
-        """Return how the queue is given to a sink."""
+        """Return the handover of the queue to a sink."""
         return Succession(self._handover_to(session, timeout_s))
 
     def _handover_to(self, session: SourceSession, timeout_s: float) -> Handover:
@@ -238,7 +238,7 @@ class Source(AnySource[SourceSession]):
         raise ReplicationError(f"{text} is connected: to={to!r} connected={shown}")
 
     async def _watch_requests(self) -> None:
-        """Hand over when another process asks for it, and take out sinks that are away for long."""
+        """Hand over at another process's request, and drop sinks that are disconnected too long."""
         noted = ""
         while True:
             await asyncio.sleep(TICK_S)
@@ -253,7 +253,9 @@ class Source(AnySource[SourceSession]):
                 return
             except (QuireError, OSError) as error:
                 level = logging.DEBUG if str(error) == noted else logging.WARNING
-                _log.log(level, "the source cannot look for requests, and tries again: %s", error)
+                _log.log(
+                    level, "the source cannot look for requests, and will try again: %s", error
+                )
                 noted = str(error)
 
     async def _hand_over_if_asked(self, folder: SafeFolder) -> None:
@@ -273,7 +275,7 @@ class Source(AnySource[SourceSession]):
             _log.warning("a request to hand over cannot be answered: %s", error)
 
     async def _watch_positions(self) -> None:
-        """Send sinks where the readers of the queue are."""
+        """Send sinks the positions of the queue's readers."""
         are_sent = True
         while True:
             await asyncio.sleep(_POSITIONS_S)
@@ -296,7 +298,7 @@ class Source(AnySource[SourceSession]):
     @property
     def successor(self) -> Successor | None:
         """
-        The sink that the queue was handed over to; None before that.
+        The sink to which the queue was handed over; None before that.
 
             await source.run_forever()
             print(source.successor)
@@ -310,7 +312,7 @@ class Source(AnySource[SourceSession]):
 
     @property
     def sinks(self) -> list[SinkStatus]:
-        """The sinks that replicate now, and how far each is."""
+        """The sinks that are replicating, and how far each is."""
         return [_status(each) for each in self._sessions if each.name]
 
     async def acknowledged(self, index: int, *, sinks: int = 1) -> None:
@@ -335,7 +337,7 @@ class Source(AnySource[SourceSession]):
         return SourceSession(self._original, peer, time.monotonic_ns(), compress=self._compress)
 
     def _note_progress(self, session: SourceSession) -> bool:
-        """Have every process know what a sink has."""
+        """Publish a sink's acknowledgement to every process."""
         return self._in_sync is not None and self._in_sync.note(session)
 
     def _note_end(self, session: SourceSession) -> None:
@@ -348,10 +350,10 @@ class Source(AnySource[SourceSession]):
         elif connection.is_trusted or self._insecure:
             self._fence(error, error.epoch or self.epoch)
         else:
-            _log.error("not fenced, since another user's process claims it: %s", error)
+            _log.error("not fenced, because the claim comes from another user's process: %s", error)
 
     def _fence(self, error: OldEpochError, epoch: int) -> None:
-        """Refuse all appends: messages that come now would be lost."""
+        """Refuse all appends: new messages would be lost."""
         try:
             self._original.fence(epoch)
             if not self._end_of_all().done():

@@ -36,13 +36,13 @@ _EXPECTED: Final = frozenset(
 
 class SourceSession(Session):
     """
-    What a source says to one sink.
+    The source's side of one connection, without the socket.
 
     Args:
         original: The source's queue.
         peer: The sink's address, for errors.
         now_ns: The time, of a clock that is never set back.
-        compress: Whether batches are compressed, if the sink takes that.
+        compress: Whether batches are compressed, if the sink supports it.
 
     """
 
@@ -71,17 +71,17 @@ class SourceSession(Session):
 
     @property
     def reader(self) -> Reader | None:
-        """What reads for the sink, once it has asked for batches."""
+        """The reader for the sink, once it has requested batches."""
         return self._reader
 
     @property
     def sleeper(self) -> Sleeper | None:
-        """What has something to read once there is a batch."""
+        """The sleeper that is due once there is a batch."""
         return None if self._reader is None else self._reader.tailer
 
     @property
     def takes_long(self) -> bool:
-        """Whether digests may be asked for."""
+        """Whether digests may be requested."""
         return self._is_greeted and self._reader is None
 
     @property
@@ -91,7 +91,7 @@ class SourceSession(Session):
 
     @property
     def progress(self) -> tuple[Place | None, bool, bool]:
-        """What the sink has acknowledged, whether it has started, and whether it has taken over."""
+        """The sink's acknowledgement, whether it has started, and whether it has taken over."""
         return self.acknowledged, self._reader is not None, self.taken_over is not None
 
     def receive_some(self, data: bytes, now_ns: int) -> bool:
@@ -156,12 +156,12 @@ class SourceSession(Session):
         self._send_files()
 
     def _send_files(self) -> None:
-        """Send what the messages that follow need beside them, if that has changed."""
+        """Send the files that the following messages need, if they have changed."""
         if wire.FILES in self.features:
             self._out.extend(wire.file(name, content) for name, content in self._files.news())
 
     def _refusal(self, refused: wire.Refused) -> ReplicationError:
-        """Return what a refusal means: a later epoch, if it has all that goes with one."""
+        """Return the error for a refusal: a later epoch, if the refusal has all of its fields."""
         text = "a sink refused this source"
         details = f"reason={refused.reason!r} code={refused.code!r}"
         shown = f"{text}: {details} name={self.name} peer={self.peer}"
@@ -171,13 +171,15 @@ class SourceSession(Session):
         if later is not None:
             return OldEpochError(shown, later, self._original.standing.identity)
         claim = f"queue={refused.queue!r} epoch={refused.epoch!r}"
-        return ReplicationError(f"{shown} {claim} (no later epoch of this queue: it goes on)")
+        return ReplicationError(
+            f"{shown} {claim} (no later epoch of this queue: the source continues)"
+        )
 
     def _acknowledge(self, place: Place, level: str) -> None:
         while self._in_flight and self._in_flight[0][0] != place:
             self._drop_first()
         if not self._in_flight:
-            text = "a sink acknowledged what it was not sent"
+            text = "a sink acknowledged messages that it was not sent"
             raise ReplicationError(f"{text}: next={place.next:#x} peer={self.peer}")
         self._drop_first()
         self.acknowledged, self.level = place, level
@@ -188,13 +190,13 @@ class SourceSession(Session):
         self._in_flight_bytes -= size
 
     def hand_over(self, epoch: int, place: Place | None) -> None:
-        """Make the sink, which has all up to a place, the source of a new epoch."""
+        """Make the sink, which has all messages up to a place, the source of a new epoch."""
         self._promised, self._has_ended = epoch, True
         self._out.append(wire.hand_over(epoch, place))
 
     def pull(self, time_ns: int, now_ns: int) -> bool:
         """
-        Put the next batch into what is to be sent, unless the sink has enough to do.
+        Add the next batch to the output, unless the sink has enough to do.
 
         Args:
             time_ns: Nanoseconds since 1970, as the messages were appended about now.
@@ -231,12 +233,12 @@ class SourceSession(Session):
 
     @property
     def takes_positions(self) -> bool:
-        """Whether the sink wants to know where readers are, and has taken what was sent."""
+        """Whether the sink wants positions of readers, and has received those sent before."""
         is_open = self._reader is not None and not self._has_ended
         return is_open and wire.POSITIONS in self.features and not self._out
 
     def send_positions(self, found: Positions, before: int) -> None:
-        """Say where readers are, if that has changed; no more was sent than *before* an index."""
+        """Send changed positions of readers; messages up to the index *before* were sent."""
         if self._reader is not None and wire.POSITIONS in self.features:
             if wire.TAILERS in self.features:
                 self._out.extend(map(wire.position, self._positions.all_tailers(found)))
@@ -244,7 +246,7 @@ class SourceSession(Session):
 
     @property
     def sent_end(self) -> int:
-        """The index after the last message that the sink was sent, or has."""
+        """The index after the last message that the sink has or was sent."""
         return 0 if self.sent is None else self.sent.next
 
     @property
@@ -254,7 +256,7 @@ class SourceSession(Session):
 
     @property
     def has_all(self) -> bool:
-        """Whether the sink has acknowledged all that it was sent."""
+        """Whether the sink has acknowledged everything that it was sent."""
         return self._reader is not None and not self._in_flight
 
     def supersede(self) -> None:

@@ -36,7 +36,7 @@ class Successor(NamedTuple):
     Attributes:
         name: The sink's name.
         epoch: The number of its epoch.
-        address: Host and port where it serves; None if it does not.
+        address: The host and port at which it serves; None if it does not.
 
     """
 
@@ -71,7 +71,7 @@ class ClosedQueue:
             raise
 
     def end(self) -> Place | None:
-        """Return where the queue ends, once appends that were under way have ended: may wait."""
+        """Return where the queue ends, once appends in progress have ended: may wait."""
         self._writer.settle()
         end = self._writer.end
         return None if end is None else Place(*end)
@@ -84,7 +84,8 @@ class ClosedQueue:
             OSError: The file of the queue's standing cannot be written back: the queue stays
                 closed.
             ReplicationError: Another process has promoted the queue.
-            AppendLockedError: The append lock was taken away.
+            AppendLockedError:
+            The append lock was taken away.
 
         """
         try:
@@ -97,7 +98,7 @@ class ClosedQueue:
             self.close()
 
     def _take_back(self) -> None:
-        """Have the file say that this is the source, as before."""
+        """Restore the file that names this queue as the source."""
         own, given = self._original.standing, self._given
         found = own if given is None else standing.read_of(self._queue)
         if found == given:
@@ -108,9 +109,9 @@ class ClosedQueue:
 
     def give_away(self) -> Standing:
         """
-        Have the file say that the queue is a sink's, of the next epoch; return what it says.
+        Record in the file that the queue is a sink's, of the next epoch; return the record.
 
-        The queue stays closed. The caller assigns what was returned to the original.
+        The queue stays closed. The caller assigns the record to the original.
         """
         own = self._original.standing
         with own_folder(self._queue):
@@ -131,16 +132,16 @@ class ClosedQueue:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What a source knows of the sink that is to take over."""
+    """The source's view of the sink that will take over."""
 
     original: Original
     """The source's queue."""
     session: SourceSession
-    """What it says to the sink."""
+    """The session with the sink."""
     is_served: Callable[[], bool]
     """Whether the sink is still connected."""
     next_change: Callable[[], Awaitable[None]]
-    """Returns when a sink has said something, or soon."""
+    """Returns when a sink has sent something, or soon."""
     timeout_s: float
     """How long the sink may take for each of the two steps."""
 
@@ -150,8 +151,8 @@ class Succession:
     A handover, from the side of the source.
 
     Attributes:
-        failure: Why the queue stays closed; None while it was not given away, or where that was
-            undone. The source ends with it.
+        failure: Why the queue stays closed; None if it was not given away, or if that was undone.
+            The source ends with this error.
 
     """
 
@@ -164,13 +165,13 @@ class Succession:
 
     async def run(self) -> Successor:
         """
-        Close the queue, wait until the sink has it all, and make it the source.
+        Close the queue, wait until the sink has all messages, and make it the source.
 
-        If it fails or is cancelled before the sink is to take over, it opens the queue again.
+        If this fails or is cancelled before the sink takes over, the queue is opened again.
 
         Raises:
             ReplicationError: The sink cannot take over; the queue is open again.
-            HandoverError: The sink did not say that it is the source, or the queue cannot be
+            HandoverError: The sink did not confirm that it is the source, or the queue cannot be
                 opened again; it stays closed.
 
         """
@@ -208,7 +209,7 @@ class Succession:
             raise ReplicationError(f"the sink cannot take over: {self._shown}")
 
     async def _give_away(self, closed: ClosedQueue) -> Standing:
-        """Stop being the source, which can be undone; return what the queue is from now on."""
+        """Stop being the source, which can be undone; return the queue's new role."""
         return await result_of(in_thread(closed.give_away))
 
     async def _undo(self, closed: ClosedQueue, error: BaseException) -> None:
@@ -236,7 +237,7 @@ class Succession:
         return f" (quire promote {self._original.queue.path} opens it)"
 
     def _unconfirmed(self, text: str, epoch: int) -> HandoverError:
-        hint = "if it was not, promote either; else have this queue follow it as a sink"
+        hint = "if it was not, promote either; otherwise let this queue follow it as a sink"
         text = f"{text}, and this queue stays closed"
         return HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
 
@@ -246,7 +247,7 @@ class Succession:
         return f"name={self._session.name} peer={self._session.peer} {where}"
 
     async def _drained(self, closed: ClosedQueue) -> Place | None:
-        """Wait until the sink has all, and was heard after appends were closed."""
+        """Wait until the sink has all messages, and was heard after appends were closed."""
         closed_ns = time.monotonic_ns()
         ends = time.monotonic() + self._timeout_s
         end = await result_of(in_thread(closed.end))
@@ -261,7 +262,7 @@ class Succession:
         return end
 
     async def _confirmed(self, epoch: int, place: Place | None) -> Successor:
-        """Have the sink begin the epoch, and wait until it says so."""
+        """Let the sink begin the epoch, and wait for its confirmation."""
         await send_positions(self._original, self._session)  # its groups are closed now
         self._session.hand_over(epoch, place)
         ends = time.monotonic() + self._timeout_s
@@ -273,7 +274,7 @@ class Succession:
 
 
 async def send_positions(original: Original, session: SourceSession) -> None:
-    """Send a sink where the readers of the queue are."""
+    """Send a sink the positions of the queue's readers."""
     before = session.sent_end
     found = await result_of(in_thread(original.positions, before))
     session.send_positions(found, before)
@@ -287,13 +288,13 @@ def _has_all(session: SourceSession, end: Place | None) -> bool:
 
 
 def _reached(address: tuple[str, int] | None, peer: str) -> tuple[str, int] | None:
-    """Return where a sink serves, as its source reaches it: one may listen at all addresses."""
+    """Return a sink's address, as its source reaches it: it may listen on all addresses."""
     if address is None or not is_any_host(address[0]):
         return address
     return peer.rpartition(":")[0].strip("[]"), address[1]
 
 
 def _raise_instead(failure: HandoverError, error: BaseException) -> None:
-    """Raise what has become of a handover in place of its cause, unless its task was cancelled."""
+    """Raise the outcome of a handover instead of its cause, unless its task was cancelled."""
     if isinstance(error, Exception):
         raise failure from error

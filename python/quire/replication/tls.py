@@ -13,7 +13,7 @@ from quire.errors import OptionsError
 @dataclass(frozen=True, slots=True)
 class Tls:
     """
-    The certificate of this side, and who signs those of its peers.
+    The certificate of this side, and the authority that signs those of its peers.
 
     Peers without a certificate of that authority are refused, on both sides. A sink checks that the
     source's certificate is for the host that it connects to.
@@ -21,8 +21,8 @@ class Tls:
         Source(queue, host="10.0.0.1", tls=Tls("node.pem", "node.key", "authority.pem"))
 
     Attributes:
-        certificate: A PEM file: its certificate, and those between it and the authority's.
-        key: A PEM file: its private key.
+        certificate: A PEM file: the certificate, and those between it and the authority's.
+        key: A PEM file: the private key.
         authority: A PEM file: the authority's certificate.
 
     """
@@ -54,7 +54,7 @@ class Tls:
 
 def check_allowed(host: str, tls: Tls | None, *, insecure: bool) -> None:
     """
-    Check that what leaves this machine is encrypted.
+    Check that a connection beyond this machine is encrypted.
 
     Raises:
         OptionsError: The connection would not be encrypted, and *insecure* was not given.
@@ -62,7 +62,7 @@ def check_allowed(host: str, tls: Tls | None, *, insecure: bool) -> None:
     """
     if tls is None and not insecure and not is_loopback(host):
         text = "replication beyond this machine needs TLS"
-        hint = "give a certificate, a key and an authority; insecure=True does without"
+        hint = "give a certificate, a key and an authority; insecure=True allows it without"
         raise OptionsError(f"{text}: host={host} ({hint})")
 
 
@@ -75,7 +75,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_any_host(host: str) -> bool:
-    """Whether an address stands for all of a machine's: there is nothing to connect to."""
+    """Whether an address stands for all of a machine's, and cannot be connected to."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

@@ -1,7 +1,7 @@
 """
-Work in threads that a cancelled task waits for.
+Work in threads for which a cancelled task still waits.
 
-A thread cannot be stopped: what is undone or closed while it still runs is changed once more.
+A thread cannot be stopped: if it still ran, it could change what has been undone or closed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _T = TypeVar("_T")
 
 
 def in_thread(work: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs) -> asyncio.Future[_T]:
-    """Begin to do something in a thread."""
+    """Start to run a function in a thread."""
     loop = asyncio.get_running_loop()
     return loop.run_in_executor(None, partial(work, *given, **named))
 
 
 async def until_end(work: asyncio.Future[Any]) -> None:
     """
-    Wait until something has ended, well or not.
+    Wait until a task has ended, successfully or not.
 
     Raises:
         CancelledError: This was cancelled meanwhile, and it has ended.
@@ -43,7 +43,7 @@ async def until_end(work: asyncio.Future[Any]) -> None:
 
 async def result_of(work: asyncio.Future[_T]) -> _T:
     """
-    Return what something returns, or raise what it raises.
+    Return the result of a task, or raise its exception.
 
     Raises:
         CancelledError: This was cancelled meanwhile, and it has ended.

@@ -1,5 +1,5 @@
 """
-The frames of a replication: what each byte between a source and a sink means.
+The frames of a replication: the meaning of each byte between a source and a sink.
 
 A frame is the length of the rest (uint32), a kind (one byte) and a body; all integers are
 little-endian. ``docs/replication.md`` has the bodies and test vectors. Nothing here knows
@@ -29,14 +29,14 @@ FILES: Final = "files"
 ZSTD: Final = "zstd"
 REFILL: Final = "refill"
 FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS, FILES, ZSTD)
-"""What this side knows beyond version 1; a peer uses what both know. ``REFILL`` is named apart."""
+"""Features of this side beyond version 1; peers use common ones. ``REFILL`` is separate."""
 
 HEAD: Final = struct.Struct("<IB")
 TEXT_LIMIT: Final = 4096
-"""The longest body before both sides know each other, and of every body that is text."""
+"""The longest body of a greeting or welcome, and of every body that is text."""
 
 BATCH_LIMIT: Final = (1 << 30) + 4096
-"""The longest body: the longest message that a roll file can hold, and its head."""
+"""The longest body: the longest message of a roll file, with its head."""
 
 GROUP_LIMIT: Final = 1 << 20
 """The longest body with the state of a group, or with the names of all groups or tailers."""
@@ -45,7 +45,7 @@ FILE_LIMIT: Final = NEEDED_LIMIT + 256
 """The longest body with a file that messages need beside them."""
 
 COMPRESSED_LIMIT: Final = 4 << 20
-"""The longest batch that is sent compressed: a frame is never decompressed to more."""
+"""The longest batch that is sent compressed: no frame decompresses to more."""
 
 _LENGTH: Final = struct.Struct("<I")
 _COMPRESSED: Final = struct.Struct("<qI")
@@ -60,7 +60,7 @@ _LEVELS: Final = ("stored", "synced")
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     GREETING = 1
     WELCOME = 2
@@ -114,7 +114,7 @@ class Place(NamedTuple):
 
     Attributes:
         next: The index of the next message, if that is in the same cycle.
-        metadata: How many metadata documents lie between the message before and the place.
+        metadata: How many metadata documents lie between the preceding message and the place.
         is_ended: Whether the cycle ends here.
 
     """
@@ -134,7 +134,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The peer ends the connection, and says why; of an old epoch also which queue has a later."""
+    """The peer ends the connection, with a reason and perhaps a later epoch of a queue."""
 
     code: str
     reason: str
@@ -159,14 +159,14 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A sink wants what comes after a place; None: everything."""
+    """A sink requests everything after a place; None: from the start."""
 
     place: Place | None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents, and when the source sent them."""
+    """Documents, with the time at which the source sent them."""
 
     time_ns: int
     documents: bytes
@@ -174,7 +174,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CompressedBatch:
-    """As a batch; the documents have *length* bytes, and continue a stream of zstd."""
+    """A batch whose documents have *length* bytes and continue a stream of zstd."""
 
     time_ns: int
     length: int
@@ -192,7 +192,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The peer lives."""
+    """The peer is alive."""
 
     time_ns: int
 
@@ -204,7 +204,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """The source takes no more appends, and the sink, which has all, begins a new epoch."""
+    """The source accepts no more appends; the sink has all messages and begins an epoch."""
 
     epoch: int
     place: Place | None
@@ -212,7 +212,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """The sink is the source of a new epoch; the address is where it serves, if it does."""
+    """The sink is the source of a new epoch, and serves at the address, if there is one."""
 
     epoch: int
     address: tuple[str, int] | None
@@ -228,7 +228,7 @@ class CyclesAsked:
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """How many cycles of a range there are, the hash of their digests, and the first of all."""
+    """The number of cycles of a range, the hash of their digests, and the very first cycle."""
 
     first: int
     last: int
@@ -308,7 +308,7 @@ def cycles_request(first: int, last: int) -> bytes:
 
 
 def cycles(found: Cycles) -> bytes:
-    """Return the frame with what a range of cycles holds."""
+    """Return the frame with the content of a range of cycles."""
     body = _CYCLES_FOUND.pack(found.first, found.last, found.lowest, found.count, found.digest)
     return _framed(Kind.CYCLES, body)
 
@@ -330,13 +330,13 @@ def compressed_batch(time_ns: int, length: int, stored: bytes) -> bytes:
 
 
 def acknowledgement(time_ns: int, place: Place, level: str) -> bytes:
-    """Return the frame that acknowledges what comes before a place."""
+    """Return the frame that acknowledges everything before a place."""
     body = _TIME.pack(time_ns) + _PLACE.pack(*place) + bytes((_LEVELS.index(level),))
     return _framed(Kind.ACKNOWLEDGEMENT, body)
 
 
 def heartbeat(time_ns: int) -> bytes:
-    """Return the frame that says nothing else."""
+    """Return the frame of a heartbeat."""
     return _framed(Kind.HEARTBEAT, _TIME.pack(time_ns))
 
 
@@ -352,7 +352,7 @@ def hand_over(epoch: int, place: Place | None) -> bytes:
 
 
 def taken_over(epoch: int, address: tuple[str, int] | None) -> bytes:
-    """Return the frame that says that the sink is the source now."""
+    """Return the frame that reports that the sink is now the source."""
     host, port = address or (None, None)
     return _text(Kind.TAKEN_OVER, {"epoch": epoch, "host": host, "port": port})
 
@@ -368,7 +368,7 @@ def _named(name: str, content: bytes) -> bytes:
 
 
 def position(found: PositionFrame) -> bytes:
-    """Return the frame that says where readers are."""
+    """Return the frame with the position of a reader."""
     match found:
         case TailerAt(name, at):
             has = b"\0" if at is None else b"\1" + _READ.pack(*at)
@@ -404,7 +404,7 @@ class FrameReader:
 
     def feed(self, data: bytes) -> Generator[Frame]:
         """
-        Yield the frames that are complete with these bytes. Those not taken come next time.
+        Yield the frames that are now complete. Frames not taken are yielded next time.
 
         Raises:
             ReplicationError: The bytes break the protocol; frames before the error have been
@@ -437,7 +437,7 @@ class FrameReader:
         return not self._buffer
 
     def _checked(self, length: int, code: int) -> Kind:
-        """Return the kind of a frame, before its body is waited for."""
+        """Return the kind of a frame, before its body has arrived."""
         if code not in self._expected:
             raise ReplicationError(f"the peer sent a frame of an unexpected kind: found={code}")
         kind = Kind(code)
@@ -467,7 +467,7 @@ def _started(body: bytes) -> Started:
     if _flag(body[0]):
         return Started(_place(body[1:]))
     if len(body) > 1:
-        raise ValueError(f"a start of everything has more to it: length={len(body)}")
+        raise ValueError(f"a START from the start of the queue has extra bytes: length={len(body)}")
     return Started(None)
 
 

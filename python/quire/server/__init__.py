@@ -1,5 +1,5 @@
 """
-A server of queues, to clients of Redis Streams in any language.
+A server that makes queues available to Redis Streams clients in any language.
 
 `quire serve DIRECTORY` runs it. Its protocol is described in ``docs/remote.md``.
 """

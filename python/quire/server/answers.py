@@ -1,4 +1,4 @@
-"""Answers, as RESP2 and RESP3 write them."""
+"""Answers, encoded as RESP2 or RESP3."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Simple(str):
 
 
 class Encoded(bytes):
-    """Answers that were encoded before."""
+    """Answers that are already encoded."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class Encoded(bytes):
 @dataclass(frozen=True, slots=True)
 class ByName:
     """
-    Values by names, of which one may be there twice: a map in RESP3, and pairs in RESP2.
+    Values by name, where a name may occur twice: a map in RESP3, and pairs in RESP2.
 
     Attributes:
         pairs: The names and their values, in order.
@@ -69,7 +69,7 @@ NULL_ARRAY: Final = Encoded(b"*-1\r\n")
 
 
 def encoded(answer: Answer, protocol: int) -> bytes:
-    """Return an answer as a protocol, 2 or 3, writes it."""
+    """Return an answer encoded in protocol 2 or 3."""
     out: list[bytes] = []
     _put(answer, protocol, out)
     return b"".join(out)
@@ -132,7 +132,7 @@ def _count(answer: Mapping[str, object], protocol: int) -> int:
 
 def moved(error: MovedError) -> bytes:
     """
-    Return where a queue is, as Redis Cluster says it.
+    Return the answer of Redis Cluster that names the server of a queue.
 
     The slot is always 0: queues are divided by their names.
     """
@@ -141,7 +141,7 @@ def moved(error: MovedError) -> bytes:
 
 
 def coded(text: str) -> str:
-    """Return the text of an error with the code that it begins with, ``ERR`` if it has none."""
+    """Return the text of an error, with ``ERR`` before it if it begins with no code."""
     return text if text.partition(" ")[0] in _CODES else f"ERR {text}"
 
 

@@ -1,10 +1,10 @@
 """
-Append ids: what a client appended already, so that a retry after a lost connection does so once.
+Append ids: they let a retry after a lost connection append each message once.
 
-A client numbers its messages for each queue. The server notes in a small file, before it appends,
-which numbers it is about to append and where the queue ends; and the last index afterwards. The
-file outlives the server's process. Where it died between the two, a retry's messages are looked
-for after that end.
+A client numbers its messages for each queue. Before it appends, the server records in a small file
+which numbers it is about to append and where the queue ends; afterwards, it records the last index.
+The file outlives the server's process. If the process died between the two, the messages of a retry
+are looked for after that end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quire.server.served_queue import ServedQueue
 
 CLIENT: Final = 16
-"""How many bytes the name of a client has."""
+"""The number of bytes of a client id."""
 _FILE: Final = "appends"
 _SLOTS: Final = 4096
 _ANSWERS: Final = 1024
@@ -49,14 +49,14 @@ class Appended:
     What a client has appended to a queue.
 
     Attributes:
-        place: The number of its place in the file.
+        place: The number of its slot in the file.
         past: The number after the last message that is in the queue.
-        begun: The number after the last message that may be there, of an append that died.
-        searched_from: Where those messages are looked for.
-        is_busy: Whether an append is under way.
+        begun: The number after the last message that an interrupted append may have appended.
+        searched_from: The index from which those messages are looked for.
+        is_busy: Whether an append is in progress.
         answers: The index of the last message, by the number after it.
-        histories: From which number on messages that wait for replicas were appended in which
-            history.
+        histories: The histories in which messages that wait for replicas were appended, each with
+            its first number.
 
     """
 
@@ -69,17 +69,17 @@ class Appended:
     histories: list[tuple[int, History]] = field(default_factory=list[tuple[int, History]])
 
     def note_history(self, number: int, history: History) -> None:
-        """Note in which history messages from a number on are appended."""
+        """Record the history in which messages from a number on are appended."""
         if not self.histories or self.histories[-1][1] != history:
             self.histories.append((number, history))
             del self.histories[:-_HISTORIES]
 
     def history_of(self, number: int) -> History | None:
-        """Return in which history, or an earlier one, a message was appended; None: unknown."""
+        """Return the history in which a message was appended, or an earlier one; None: unknown."""
         return next((it for since, it in reversed(self.histories) if since <= number), None)
 
     def note(self, past: int, last: int) -> None:
-        """Note the index of the message before a number."""
+        """Record the index of the message before a number."""
         self.answers[past] = last
         while len(self.answers) > _ANSWERS:
             self.answers.popitem(last=False)
@@ -106,7 +106,10 @@ class AppendIds:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            _log.warning("append ids are not kept over a restart: another server has path=%s", path)
+            _log.warning(
+                "append ids will not survive a restart, as another server uses their file: path=%s",
+                path,
+            )
             return
         self._file = handle
         self._load()
@@ -130,11 +133,13 @@ class AppendIds:
         Return what a client has appended to a queue.
 
         Raises:
-            RefusedError: The client's name does not have 16 bytes, or only zeros.
+            RefusedError: The client id does not have 16 bytes, or has only zeros.
 
         """
         if len(client) != CLIENT or not any(client):
-            raise RefusedError(f"invalid client of an append: expected {CLIENT} bytes, not all 0")
+            raise RefusedError(
+                f"invalid client id of an append: expected {CLIENT} bytes, not all 0"
+            )
         key = (client, _digest(topic))
         found = self._known.get(key)
         if found is None:
@@ -151,27 +156,27 @@ class AppendIds:
         self, client: bytes, queue: ServedQueue, found: Appended, number: int, count: int
     ) -> None:
         """
-        Note that messages are about to be appended.
+        Record that messages are about to be appended.
 
         Raises:
-            RefusedError: That cannot be noted, as on a full disk.
+            RefusedError: The file cannot be written, as on a full disk.
 
         """
         end = queue.end_index
         try:
             self._store(client, queue.topic, found.place, (number, number + count, end, -1))
         except OSError as error:
-            raise RefusedError(f"cannot note the append id: error={error.strerror}") from None
+            raise RefusedError(f"cannot record the append id: error={error.strerror}") from None
         found.is_busy, found.begun, found.searched_from = True, number + count, end
 
     def end(self, client: bytes, queue: ServedQueue, found: Appended, last: int) -> None:
-        """Note that they were appended, and the index of the last."""
+        """Record that the messages were appended, and the index of the last."""
         found.is_busy, number, found.past = False, found.past, found.begun
         found.note(found.past, last)
         try:
             self._store(client, queue.topic, found.place, (number, found.past, 0, last))
         except OSError as error:  # after a kill, the messages are looked for
-            _log.warning("cannot note that messages were appended: error=%s", error.strerror)
+            _log.warning("cannot record that messages were appended: error=%s", error.strerror)
 
     def _store(self, client: bytes, topic: str, place: int, row: tuple[int, int, int, int]) -> None:
         if self._file < 0:
@@ -183,7 +188,7 @@ class AppendIds:
 
     @staticmethod
     def settle(queue: ServedQueue, found: Appended, number: int, messages: Sequence[bytes]) -> None:
-        """Find out which messages of an append that died are in the queue."""
+        """Find out which messages of an interrupted append are in the queue."""
         place = found.past - number
         if found.begun <= found.past or not 0 <= place < len(messages):
             return

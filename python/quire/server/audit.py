@@ -15,7 +15,7 @@ from quire.server.tokens import Token
 
 _log = logging.getLogger("quire")
 _COUNTED: Final = {"wrong token", "refused", "authenticated"}
-"""What clients can have written without end, and without a right: repetitions are counted."""
+"""Records that clients can cause without limit and without a right: repetitions are counted."""
 _PERIOD_S: Final = 60.0
 _MOST_COUNTED: Final = 1000
 _LONGEST: Final = 1000
@@ -26,7 +26,7 @@ class Client(Protocol):
 
     @property
     def token(self) -> Token | None:
-        """The client's token; None: it has shown none."""
+        """The client's token; None: it has sent none."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Client(Protocol):
 
     @property
     def certificate(self) -> str:
-        """The name in the client's certificate; empty if it sent none, or that is not known."""
+        """The name in the client's certificate; empty if it sent none, or if that is unknown."""
         ...
 
 
@@ -47,7 +47,7 @@ def who_is(client: Client) -> str:
 
 @dataclass(slots=True)
 class _Counted:
-    """A record that was written, and how often it would have been since."""
+    """A written record, and the number of repetitions since."""
 
     row: dict[str, object]
     until_s: float
@@ -56,15 +56,15 @@ class _Counted:
 
 class Audit:
     """
-    A queue with a message for each connection that authenticates or fails to, and for what it does.
+    A queue with messages about authentication, successful or not, and about what clients do.
 
     Args:
-        path: The queue's directory, made if it is not there.
+        path: The queue's directory, which is created if it does not exist.
         served: The directory that is served.
-        clock: Returns the seconds of a clock that is never set back.
+        clock: Returns the seconds of a monotonic clock.
 
     Raises:
-        OptionsError: The queue would be served itself.
+        OptionsError: The queue is below the served directory.
 
     """
 
@@ -73,7 +73,7 @@ class Audit:
     ) -> None:
         if path.resolve().is_relative_to(served.resolve()):
             raise OptionsError(
-                "the audit log is below the served directory, where clients could read and change"
+                "the audit log is below the served directory, where clients could read and forge"
                 f" it: audit={path} directory={served} (name one elsewhere)"
             )
         self._queue = open_queue(path, format="chronicle")
@@ -82,7 +82,7 @@ class Audit:
         self._counted: dict[tuple[object, ...], _Counted] = {}
 
     def note(self, what: str, client: Client, about: str, command: str = "") -> None:
-        """Write what a client did; a failure is logged, and stops no client."""
+        """Record what a client did; a failure is logged, and stops no client."""
         who = who_is(client)
         row: dict[str, object] = {"what": what, "who": who, "from": client.peer, "about": about}
         if command:
@@ -103,7 +103,7 @@ class Audit:
         self._write(row)
 
     def _write_counts(self, now_s: float) -> None:
-        """Write how often there was again what was counted for long enough, the oldest first."""
+        """Write the counts of repetitions whose period is over, the oldest first."""
         while self._counted:
             key, oldest = next(iter(self._counted.items()))
             if now_s < oldest.until_s:
@@ -120,12 +120,12 @@ class Audit:
             _log.error("the audit log failed: what=%s who=%s error=%s", what, who, error)
 
     def close(self) -> None:
-        """Write what was counted, and close the queue."""
+        """Write the remaining counts, and close the queue."""
         self._write_counts(float("inf"))
         self._queue.close()
 
 
 def shown_command(request: Sequence[bytes]) -> str:
-    """Return a command as the audit log has it."""
+    """Return a command in the form of the audit log."""
     words = [it[:_LONGEST] for it in request[:_LONGEST]]
     return b" ".join(words)[:_LONGEST].decode("utf-8", "backslashreplace")

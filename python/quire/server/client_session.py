@@ -38,10 +38,10 @@ class Waiting:
 
     Attributes:
         topics: The queues that it waits for.
-        attempt: Returns its answer once there is one, or the steps that complete it.
-        until: When it ends, of the clock that is never set back; None: never.
-        ends_with: Its answer then.
-        yields: Whether it ends when the client gives its next command.
+        attempt: Returns the answer once there is one, or the steps that complete it.
+        until: When it ends, by the monotonic clock; None: never.
+        ends_with: The answer then.
+        yields: Whether it ends when the client sends its next command.
 
     """
 
@@ -55,18 +55,19 @@ class Waiting:
 @dataclass(slots=True)
 class Later:
     """
-    A command that takes long: a thread carries it out.
+    A command that takes long and is executed by a thread.
 
     Attributes:
-        call: Returns its answer, or what resolves to it.
-        count: How many commands it is: an error is the answer of each.
-        limit_s: After how long what *call* returned is not waited for any more; None: never.
-        ends_with: With a limit, returns the answer, whether time was up or not.
-        is_begun: Whether a thread has it.
+        call: Returns the answer, or a future of it.
+        count: How many commands it stands for: an error is the answer to each.
+        limit_s: How long the future that *call* returned is waited for; None: without limit.
+        ends_with: With a limit, returns the answer, whether the time was up or not.
+        is_begun: Whether a thread has started it.
         topics: The queues that it uses.
-        line: The queue to which it appends, if it may wait for its lock: in line with others.
-        together: How many of its line have threads at once.
-        gives_up: Returns what is raised instead of *call*, given the error of one before it.
+        line: The queue to which it appends, if it may have to wait in line for its lock.
+        together: How many commands of the line have threads at once.
+        gives_up: Returns the exception to raise instead of calling *call*, given the error of an
+        earlier command in the line.
 
     """
 
@@ -84,11 +85,11 @@ class Later:
 @dataclass(slots=True)
 class Steps:
     """
-    A long command of the event loop, which is carried out part by part.
+    A long command that the event loop executes part by part.
 
     Attributes:
-        parts: Yields after each part, so that other clients are served; returns the answer, or
-            what waits for it.
+        parts: Yields after each part, so that other clients are served; returns the answer, or a
+            waiting command.
         topics: The queues that it uses.
 
     """
@@ -97,7 +98,7 @@ class Steps:
     topics: set[str] = field(default_factory=set[str])
 
     def advance(self) -> Outcome:
-        """Carry out the next part; return the answer, or the command itself if there are more."""
+        """Execute the next part; return the answer, or the command itself if there are more."""
         try:
             next(self.parts)
         except StopIteration as done:
@@ -110,7 +111,7 @@ class Holding(Protocol):
     """Something that a client holds while it is connected, such as a named tailer."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Release it."""
         ...
 
 
@@ -120,10 +121,10 @@ Handler: TypeAlias = "Callable[[Session, Sequence[bytes]], Outcome]"
 
 class Session:
     """
-    What a server says to one client.
+    The server's side of one client's connection, without the socket.
 
     Args:
-        context: What all sessions share.
+        context: The state that all sessions share.
         peer: The client's address, for lists, the log and the audit log.
         reached: The host and the port at which the client reached the server.
         certificate: The name in the client's certificate.
@@ -169,7 +170,7 @@ class Session:
             )
 
     def hold(self, key: tuple[object, ...], one: Holding, *topics: str) -> None:
-        """Hold something of queues for the client; give it back at once if it is gone."""
+        """Hold a part of queues for the client; release it at once if the client is gone."""
         self._held_of = {it: of for it, of in self._held_of.items() if it in self.held}
         self._held_of[key] = topics
         self.held[key] = one
@@ -177,7 +178,7 @@ class Session:
             self.release()
 
     def used_topics(self) -> Iterator[str]:
-        """Yield the names of the queues that a long command uses, or the client holds part of."""
+        """Yield the names of the queues that a long command uses, or that the client holds."""
         if self.steps is not None:
             yield from self.steps.topics
         for key, topics in [*self._held_of.items()]:
@@ -186,7 +187,7 @@ class Session:
 
     @property
     def is_admitted(self) -> bool:
-        """Whether the client may give commands: it has a valid token, or needs none."""
+        """Whether the client may send commands: it has a valid token, or needs none."""
         if not self.context.needs_token():
             return True
         tokens = self.context.tokens
@@ -194,7 +195,7 @@ class Session:
 
     def check_admitted(self) -> None:
         """
-        Check that the client may give commands, and be answered.
+        Check that the client may send commands, and be answered.
 
         Raises:
             RefusedError: The client has no valid token, and needs one.
@@ -208,14 +209,16 @@ class Session:
         Check that the client is in no transaction.
 
         Raises:
-            RefusedError: The client is in one, which was refused as a whole.
+            RefusedError: The client is in a transaction, which was refused as a whole.
 
         """
         if self.is_in_transaction:
-            raise RefusedError("not carried out: MULTI was refused (EXEC or DISCARD ends it)")
+            raise RefusedError(
+                "not executed: MULTI was refused (end the transaction with EXEC or DISCARD)"
+            )
 
     def receive(self, data: bytes) -> None:
-        """Take bytes that the client sent; :meth:`run` carries out what they ask for."""
+        """Take bytes that the client sent; :meth:`run` executes their commands."""
         if self.is_closing:
             return
         self.heard_s = time.monotonic()
@@ -230,10 +233,10 @@ class Session:
 
     def _count_begun(self) -> None:
         """
-        Count the bytes of a request whose rest is to come.
+        Count the bytes of an incomplete request.
 
         Raises:
-            RefusedError: The client has sent too many of such, on all of its connections.
+            RefusedError: The incomplete requests of the client, on all connections, are too long.
 
         """
         name, count = self._begun
@@ -246,19 +249,19 @@ class Session:
         self._begun = (name, count)
 
     def _forget_begun(self) -> None:
-        """Give the memory of a request back whose rest is not waited for any more."""
+        """Free the memory of an incomplete request that is given up."""
         self._requests = Requests(BEFORE_AUTHENTICATION)
         self._count_begun()
 
     def set_limits(self) -> None:
-        """Let requests be as long as the client may send them now."""
+        """Set the limits of requests to what the client may send now."""
         is_known = self.is_admitted
         self._requests.limits = (
             self.context.limits.of_requests if is_known else BEFORE_AUTHENTICATION
         )
 
     def is_late(self, now_s: float) -> bool:
-        """Return whether the client takes too long to authenticate, or to send a request."""
+        """Return whether the client takes too long to authenticate or to send a request."""
         limits = self.context.limits
         if not self.is_admitted:
             return now_s - self.began_s > limits.greeting_s
@@ -280,7 +283,7 @@ class Session:
 
     def run(self) -> bool:
         """
-        Carry out commands: a few milliseconds' worth, until one waits, or much is to be sent.
+        Execute commands for a few milliseconds, until one waits or enough is to be sent.
 
         Returns:
             Whether to call again soon.
@@ -320,7 +323,7 @@ class Session:
         self._take(lambda: self.context.carry_out(self, request))
 
     def _take(self, call: Callable[[], Outcome], count: int = 1) -> None:
-        """Answer with what a call returns, or each of the commands with what it raises, or wait."""
+        """Answer with the result of a call, or answer each command with its error, or wait."""
         queues, asked_for = self.context.queues, list[str]()
         queues.asked_for = asked_for
         try:
@@ -351,7 +354,7 @@ class Session:
                 self._say(outcome)
 
     def _failed(self, error: Exception) -> RefusedError:
-        """Return what to answer to a command that failed."""
+        """Return the answer to a command that failed."""
         name = type(error).__name__.removesuffix("Error").upper()
         code = name if isinstance(error, QuireError) and name.isalpha() else "ERR"
         text = str(error)
@@ -371,7 +374,7 @@ class Session:
             self._say(answer)
 
     def wake(self, now_s: float) -> None:
-        """Try again what waits for messages, and end it if its time is up."""
+        """Retry a command that waits for messages, and end it if its time is up."""
         waiting = self.waiting
         if waiting is None:
             return
@@ -389,7 +392,7 @@ class Session:
         self._take(ended)
 
     def finish(self, call: Callable[[], Answer]) -> None:
-        """Answer with what a thread has found: *call* returns or raises it."""
+        """Answer with the result of a thread, which *call* returns or raises."""
         count = 1 if self.later is None else self.later.count
         self.later = None
 
@@ -406,13 +409,13 @@ class Session:
         return out
 
     def close(self) -> None:
-        """End the session: what is to be sent is sent, nothing more is carried out."""
+        """End the session: pending answers are sent, no more commands are executed."""
         self.is_closing = True
         self.commands.clear()
         self._forget_begun()
 
     def release(self) -> None:
-        """Give back what the client holds: its connection is gone."""
+        """Release everything that the client holds: its connection is gone."""
         held, self.held = self.held, {}
         for one in held.values():
             try:
@@ -424,7 +427,7 @@ class Session:
 
     def identify(self, token: Token | None) -> None:
         """
-        Take the client for the one that a token says: what it does is noted again.
+        Identify the client by a token: its uses of queues are recorded again.
 
         Raises:
             RefusedError: The client of the token has too many connections.
@@ -442,10 +445,10 @@ class Session:
 
     def check(self, right: Right, topic: str) -> None:
         """
-        Check that the client may do something with a queue.
+        Check that the client has a right to a queue.
 
         Raises:
-            RefusedError: The client's token does not allow that.
+            RefusedError: The client's token does not have the right.
 
         """
         if self.token is not None and not self.token.may(right, topic):
@@ -472,7 +475,7 @@ class Session:
         self.check((allowed or rights)[0], topic)
 
     def queue(self, right: Right, topic: str) -> ServedQueue | None:
-        """Return a queue that the client may use so; None: there is none."""
+        """Return a queue to which the client has a right; None: it does not exist."""
         self.check(right, topic)
         return self.context.queues.get(topic)
 

@@ -1,4 +1,4 @@
-"""Limits of one client's share of the server: of its connections, pages, streams and names."""
+"""Limits of one client's share of the server: its connections, pages, streams and names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from quire.server.audit import Client
 
 
 def name_of(client: Client) -> str:
-    """Return the name to count a client by: that of its token, or without one of its machine."""
+    """Return the name under which a client counts: its token's, or its machine's."""
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
 
 
 def check_length(what: str, text: bytes, limit: int) -> None:
     """
-    Check that a text which clients choose, such as a name that outlives them, is not too long.
+    Check that a text chosen by clients, such as a name that outlives them, is not too long.
 
     Raises:
         RefusedError: The text is too long.
@@ -31,7 +31,7 @@ def check_length(what: str, text: bytes, limit: int) -> None:
 
 def check_room(what: str, name: str, names: Collection[str], limit: int) -> None:
     """
-    Check that a queue may have a name that clients choose, and that outlives them.
+    Check that a queue may get a name that is chosen by clients and outlives them.
 
     Raises:
         RefusedError: The name is new, and the queue has too many of its kind.
@@ -43,10 +43,10 @@ def check_room(what: str, name: str, names: Collection[str], limit: int) -> None
 
 class ClientBytes:
     """
-    Counts the bytes that the server keeps of clients.
+    Counts the bytes that the server holds for clients.
 
     Args:
-        refusal: What a client reads that takes too many.
+        refusal: The error text for a client that takes too many.
         most_of_one: How many one client may take.
 
     """
@@ -61,7 +61,7 @@ class ClientBytes:
         Count bytes of a client.
 
         Raises:
-            RefusedError: The client has too many; these are not counted.
+            RefusedError: The client would have too many; these are not counted.
 
         """
         if self._counts[name] + count > self._most_of_one:
@@ -69,7 +69,7 @@ class ClientBytes:
         self._counts[name] += count
 
     def remove(self, name: str, count: int) -> None:
-        """Count bytes of a client no more."""
+        """Stop counting bytes of a client."""
         self._counts[name] -= count
         if not self._counts[name]:
             del self._counts[name]
@@ -77,10 +77,10 @@ class ClientBytes:
 
 class ClientShares:
     """
-    Counts what clients have of one thing.
+    Counts how many of one thing clients have.
 
     Args:
-        refusal: What a client reads that cannot have one more.
+        refusal: The error text for a client that cannot have one more.
         most: How many there may be at once.
         most_of_one: How many of them one client may have.
 

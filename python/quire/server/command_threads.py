@@ -1,4 +1,4 @@
-"""The threads that carry out commands which take long, and the lines before locked queues."""
+"""The threads that execute long commands, and the lines of appends to locked queues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _APPENDING: Final = 32
 
 
 class _Line:
-    """Those whose appends to one queue may wait for its lock: a number at a time has threads."""
+    """Appends to one queue that may wait for its lock: only a number of them have threads."""
 
     def __init__(self, together: int) -> None:
         self.length = 0
@@ -29,13 +29,13 @@ class _Line:
         self._began_s = self._failed_s = 0.0
 
     def failed(self, error: Exception, began_s: float) -> None:
-        """Note that the lock was not to be had."""
+        """Record that the lock was not available in time."""
         found = error if isinstance(error, LockTimeoutError) else error.__cause__
         if isinstance(found, LockTimeoutError):
             self._error, self._began_s, self._failed_s = found, began_s, time.monotonic()
 
     def check(self, later: Later, since_s: float) -> None:
-        """Raise the error of the append before for one that has waited nearly as long."""
+        """Raise the error of the preceding append for one that has waited nearly as long."""
         if self._error is not None and since_s < (self._began_s + self._failed_s) / 2:
             raise later.gives_up(self._error)
 
@@ -44,7 +44,7 @@ class CommandThreads:
     """
     The threads of a server: some for appends that wait, and some for all other commands.
 
-    So neither a locked queue nor those who append to it hold up the rest.
+    So neither a locked queue nor its appends delay the other commands.
     """
 
     def __init__(self) -> None:
@@ -53,11 +53,11 @@ class CommandThreads:
         self._lines: dict[str, _Line] = {}
 
     def submit(self, call: Callable[[], object]) -> None:
-        """Have a thread call a function."""
+        """Let a thread call a function."""
         self._others.submit(call)
 
     async def carried_out(self, session: Session, later: Later) -> Answer:
-        """Return the answer of a command that a thread carries out."""
+        """Return the answer of a command that a thread executes."""
         found = await (self._call(later) if later.line is None else self._append(session, later))
         if not isinstance(found, Future):
             return found
@@ -71,7 +71,7 @@ class CommandThreads:
         return await asyncio.get_running_loop().run_in_executor(self._others, later.call)
 
     async def _append(self, session: Session, later: Later) -> Answer | Future[Answer]:
-        """Carry out an append once those before it in its line are done."""
+        """Execute an append once the earlier ones in its line are done."""
         topic, since_s = later.line or "", time.monotonic()
         line = self._lines.setdefault(topic, _Line(later.together))
         line.length += 1
@@ -93,6 +93,6 @@ class CommandThreads:
                 del self._lines[topic]
 
     def end(self) -> None:
-        """End the threads once they are done."""
+        """End the threads once their commands are done."""
         self._appending.shutdown(wait=True)
         self._others.shutdown(wait=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("quire")
 _ABSENT_S: Final = 0.1
 _LOOKS_PER_S: Final = 2000
-"""How many missing queues are looked for in a second, however many clients wait."""
+"""The number of missing queues to look for in a second, however many clients wait."""
 _TICK_S: Final = 0.5
 
 
@@ -36,7 +36,7 @@ class ClientConnection(asyncio.Protocol):
     A client's connection.
 
     Args:
-        hub: What wakes the sessions of a server.
+        hub: Wakes the sessions of a server.
 
     """
 
@@ -47,7 +47,7 @@ class ClientConnection(asyncio.Protocol):
         self._is_full = self._is_paused = self._is_due = self._was_empty = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin a session, unless there are too many."""
+        """Start a session, unless there are too many."""
         self._transport = transport = cast(
             "asyncio.Transport", transport
         )  # uvloop's is no subclass
@@ -79,7 +79,7 @@ class ClientConnection(asyncio.Protocol):
                 self._soon()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sent, and carry it out."""
+        """Take data from the client, and execute the commands."""
         if self.session is None:
             return
         self.session.receive(data)
@@ -87,7 +87,7 @@ class ClientConnection(asyncio.Protocol):
         self.go_on()
 
     def eof_received(self) -> bool:
-        """Answer what was asked, although the client sends no more."""
+        """Answer the remaining commands, although the client sends no more."""
         session = self.session
         if session is None or session.is_idle or session.waiting is not None:
             return False
@@ -95,16 +95,16 @@ class ClientConnection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """Carry out nothing more until the client has taken what it was sent."""
+        """Execute no more commands until the client has read its answers."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Go on: the client has taken what it was sent."""
+        """Continue: the client has read its answers."""
         self._is_full = False
         self.go_on()
 
     def go_on(self) -> None:
-        """Carry out what can be, send the answers, and wait for what has to be waited for."""
+        """Execute the commands that are ready, send the answers, and wait for the others."""
         session, transport = self.session, self._transport
         if session is None or transport is None:
             return
@@ -137,7 +137,7 @@ class ClientConnection(asyncio.Protocol):
         self.go_on()
 
     def _pause(self, session: Session, transport: asyncio.Transport) -> None:
-        """Have the client wait that sends more than is carried out."""
+        """Stop reading from a client that sends commands faster than they are executed."""
         has_much = bool(session.commands) or self._is_full or self._hub.is_ending
         if has_much and not self._is_paused:
             transport.pause_reading()
@@ -147,19 +147,19 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def unread_socket(self) -> int:
-        """The number of the socket if what the client sends, also its end, is not received; -1."""
+        """The file descriptor of a socket that is not read now; -1 if it is read, or closed."""
         if self._transport is None or not self._is_paused or self._transport.is_closing():
             return -1
         return int(self._transport.get_extra_info("socket").fileno())
 
     def end(self) -> None:
-        """Close the connection once what was answered is sent; a text would be an answer, too."""
+        """Close the connection once the answers are sent, without a last text."""
         if self._transport is not None:
             self._transport.close()
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the other side has all that was sent, by two looks at it."""
+        """Whether the other side has received everything, by two looks at the buffer."""
         transport = self._transport
         if transport is None or transport.get_write_buffer_size():
             return False
@@ -172,7 +172,7 @@ class ClientConnection(asyncio.Protocol):
         return was_empty and self._was_empty
 
     def refuse(self, text: str) -> None:
-        """Say why, and close the connection."""
+        """Send the reason, and close the connection."""
         if self._transport is not None:
             self._transport.write(encoded(RefusedError(text), 2))
             self._transport.close()
@@ -185,10 +185,10 @@ class ClientConnection(asyncio.Protocol):
 
 class Hub:
     """
-    What wakes the sessions that wait: one sleep a queue, however many clients wait for it.
+    Wakes waiting sessions: one sleep per queue, however many clients wait for it.
 
     Args:
-        context: What the sessions share.
+        context: The state that the sessions share.
 
     """
 
@@ -206,7 +206,7 @@ class Hub:
         context.created, context.busy = self._wake_all, self._busy
 
     def start(self) -> None:
-        """Begin to look after clients that are slow, and after times that are up."""
+        """Start to check for slow clients and for waits whose time is up."""
         self._ticks = asyncio.get_running_loop().create_task(self._tick())
 
     def _busy(self) -> Iterator[str]:
@@ -229,7 +229,7 @@ class Hub:
             asyncio.get_running_loop().call_later(left + 0.001, self._time_is_up, session, waiting)
 
     def end_wait(self, session: Session) -> None:
-        """End what a client waits for if its next command is there, and it wants that."""
+        """End a client's wait if its next command has arrived and the wait yields to it."""
         waiting = session.waiting
         if waiting is not None and waiting.yields and session.commands:
             waiting.until = 0.0
@@ -255,7 +255,7 @@ class Hub:
                 found.discard(session)
 
     def _wake_all(self, topic: str) -> None:
-        """Wake those who wait for a queue: once, however many of their queues have news."""
+        """Wake the sessions that wait for a queue: once, however many queues have messages."""
         for session in self._waiting.get(topic, ()):
             if session not in self._due:
                 self._due.add(session)
@@ -266,7 +266,7 @@ class Hub:
         self._wake(session)
 
     async def _watch(self, topic: str) -> None:
-        """Wake those who wait for a queue, each time that it has more messages."""
+        """Wake the sessions that wait for a queue, each time it has more messages."""
         was_there = False
         try:
             while self._waiting.get(topic):
@@ -296,7 +296,7 @@ class Hub:
             self._waiting.pop(topic, None)
 
     async def _absent(self, topic: str) -> None:
-        """Wait until it is time to look again whether another process has made a queue."""
+        """Wait until it is time to check again whether another process has created a queue."""
         self._missing.add(topic)
         try:
             await asyncio.sleep(max(_ABSENT_S, len(self._missing) / _LOOKS_PER_S))
@@ -304,7 +304,7 @@ class Hub:
             self._missing.discard(topic)
 
     def carry_out_later(self, session: Session, later: Later) -> None:
-        """Have a thread carry out a command."""
+        """Let a thread execute a command."""
         task = asyncio.get_running_loop().create_task(self._threads.carried_out(session, later))
         self._tasks[task] = later
         task.add_done_callback(lambda done: self._finish(session, later, done))
@@ -319,7 +319,7 @@ class Hub:
             _log.info("a command failed that was ended: peer=%s error=%s", session.peer, error)
 
     def _answer(self, session: Session, call: Callable[[], Answer]) -> None:
-        """Answer a client whose command a thread has finished, or has to finish in vain."""
+        """Answer a client whose command a thread has finished, or finishes in vain."""
         session.finish(call)
         if (connection := self.connections.get(session)) is not None:
             connection.go_on()
@@ -340,7 +340,7 @@ class Hub:
                 queue.forget_places(now)
 
     def _drop_gone(self) -> None:
-        """Drop clients that have gone, and have sent commands after one that still waits."""
+        """Drop clients that are gone but have sent commands after one that still waits."""
         polled, unread = select.poll(), dict[int, ClientConnection]()
         for session, connection in self.connections.items():
             if session.waiting is not None and (handle := connection.unread_socket) >= 0:
@@ -361,7 +361,7 @@ class Hub:
         self.context.sessions.add(session)
 
     def _end(self, session: Session) -> None:
-        """End what a client waits for whose token is no longer valid."""
+        """End the wait of a client whose token is no longer valid."""
         self._wake(session)
         if session.later is not None:
             self._answer(session, lambda: None)
@@ -377,7 +377,7 @@ class Hub:
             found.discard(session)
 
     async def end(self, timeout_s: float) -> None:
-        """Answer what was received, and close all connections."""
+        """Answer the received commands, and close all connections."""
         self.is_ending = True
         for connection in [*self.connections.values()]:
             connection.go_on()  # and receive nothing more
@@ -404,7 +404,7 @@ class Hub:
 
 
 async def _until(is_so: Callable[[], bool], timeout_s: float) -> None:
-    """Return when something is so, or time is up."""
+    """Return when a condition holds, or the time is up."""
     ends = time.monotonic() + timeout_s
     while not is_so() and time.monotonic() < ends:  # noqa: ASYNC110 - the sessions have no event
         await asyncio.sleep(0.005)

@@ -34,21 +34,21 @@ class Limits:
     Attributes:
         connections: How many connections there may be at once.
         connections_of_one: How many of them one token may have, or one machine without a token.
-        queues: How many queues may be open at once: the server closes the one that was not used for
-            longest, unless clients use all of them.
+        queues: How many queues may be open at once: the server closes the least recently used one,
+            unless clients use all of them.
         held: How many named tailers, members of groups and parts of batches a connection may hold.
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
-        begun_bytes_of_one: How many bytes of requests may be there whose rest is not, of all
-            connections of one token, or of one machine without a token.
+        begun_bytes_of_one: How many bytes incomplete requests may have, on all connections of one
+            token, or of one machine without a token.
         names: How many queues a command may name.
-        kept_names: How many named tailers, and how many groups, a queue may have for one more to
-            be made by a client.
-        answer_bytes: How long an answer may be.
-        waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
+        kept_names: How many named tailers, and how many groups, a queue may have before clients can
+            no longer add one.
+        answer_bytes: The length of the longest answer.
+        waiting_bytes: How many bytes may wait to be sent to a client before its commands wait, too.
         greeting_s: How long a client may take to authenticate.
         request_s: How long a client may take to send a request that it has begun.
-        live_views: How many pages of browsers may be kept up to date at once.
+        live_views: How many web pages may be live at once.
         live_views_of_one: How many of them one token may have, or one machine without a token.
         streams: How many streams of Arrow Flight there may be at once.
         streams_of_one: How many of them one token may have, or one machine without a token.
@@ -82,27 +82,27 @@ class Limits:
 @dataclass(slots=True)
 class Context:
     """
-    What the sessions of one server share.
+    The state that the sessions of one server share.
 
     Attributes:
         queues: The queues.
         groups: The groups of their consumers.
-        appends: What clients appended that number their messages.
-        tokens: The clients that may use them; None: all clients.
+        appends: The appends of clients that number their messages.
+        tokens: The tokens of clients that may use the server; None: all clients may.
         limits: What clients may use.
-        carry_out: Carries out a command of a session.
-        add_all: Carries out XADD commands of a session that append to one queue.
-        note: Writes to the audit log: what, by whom, about which queue, and by which command.
-        run_id: A number of this run of the server, as Redis has it.
-        started_s: When it began, in seconds since 1970.
-        addresses: What else the server listens on, by its name in the greeting.
-        sessions: Those of the clients that are connected.
+        carry_out: Executes a command of a session.
+        add_all: Executes XADD commands of a session that append to one queue.
+        note: Writes to the audit log: what happened, by whom, about which queue, by which command.
+        run_id: The id of this run of the server, as in Redis.
+        started_s: When the server started, in seconds since 1970.
+        addresses: The server's other addresses, by their names in the greeting.
+        sessions: The sessions of the connected clients.
         shares: How many connections each client has.
-        begun: How many bytes of requests each client has begun to send.
+        begun: How many bytes of incomplete requests each client has sent.
         names: The names of all queues.
-        commands: How many were carried out.
-        created: Wakes who waits for a queue: called with the name of each new one, and of one that
-            lost a group.
+        commands: How many commands were executed.
+        created: Wakes the clients that wait for a queue: called with the name of each new queue,
+            and of each that lost a group.
         busy: Returns the names of queues that clients wait for, or that threads use for them.
 
     """
@@ -145,10 +145,10 @@ class Context:
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """
-        Return a queue by its name, made with these options if it is not there.
+        Return a queue by its name; if it does not exist, create it with these options.
 
         Raises:
-            RefusedError: The queue cannot be made.
+            RefusedError: The queue cannot be created.
 
         """
         found = self.queues.create(topic, options)
@@ -156,12 +156,12 @@ class Context:
         return found
 
     def leave_moved(self) -> None:
-        """Close queues with groups that are elsewhere by now: members there would keep messages."""
+        """Close moved queues that have groups: members of these groups would keep messages."""
         for topic in self.groups.topics():
             self.queues.forget_moved(topic)
 
     def needs_token(self) -> bool:
-        """Return whether a client needs a token; the file is looked at now and then."""
+        """Return whether a client needs a token; the file is checked now and then."""
         if self.tokens is None:
             return False
         now = time.monotonic()
@@ -174,7 +174,7 @@ class Context:
         return self._required
 
     def find(self, token: bytes) -> Token | None:
-        """Return what is kept of a token; None: it is not valid."""
+        """Return the record of a token; None: it is not valid."""
         try:
             return None if self.tokens is None else self.tokens.find(token)
         except OptionsError:

@@ -19,10 +19,10 @@ def creation_option(name: str, text: str) -> str | int:
 
     Args:
         name: One of :data:`TEXTS` or :data:`NUMBERS`.
-        text: What a client gave.
+        text: The client's value.
 
     Raises:
-        RefusedError: There is no such option, or the text is no number.
+        RefusedError: There is no such option, or the text is not a number.
 
     """
     if name in TEXTS:

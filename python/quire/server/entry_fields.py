@@ -1,4 +1,4 @@
-"""Fields of entries: messages that are maps, as Redis Streams has them, and back."""
+"""Conversion of messages to the fields of Redis Streams entries, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quire._native import Excerpt, entry_bytes, to_json
 from quire.errors import QuireError, RefusedError
 
 PAYLOAD: Final = b"payload"
-"""The one field of a message that is no map."""
+"""The only field of a message that is not a map."""
 _TEXT_CODES: Final = 0xE0
 _LONG_TEXT: Final = 0xB8
 
@@ -19,15 +19,17 @@ def message_of(fields: Sequence[bytes]) -> bytes:
     Return the message of an entry: a map of texts, or of bytes where they are not UTF-8.
 
     Args:
-        fields: Names and values by turns.
+        fields: Names and values, alternating.
 
     Raises:
-        RefusedError: A name is not UTF-8, or is there twice.
+        RefusedError: A name is not UTF-8, or occurs twice.
 
     """
     names = fields[::2]
     if len(set(names)) < len(names):
-        raise RefusedError("a field is there twice: a message is a map, which has each name once")
+        raise RefusedError(
+            "a field is given twice: a message is a map, in which each name is unique"
+        )
     try:
         return b"".join(
             entry_bytes(name.decode(), _value(value))
@@ -47,7 +49,7 @@ def _value(text: bytes) -> str | bytes:
 
 
 def fields_of(index: int, data: bytes) -> list[bytes]:
-    """Return the names and values of a message by turns; of one that is no map, its payload."""
+    """Return the names and values of a message, alternating; if it is not a map, its payload."""
     excerpt = Excerpt(index, data)
     try:
         found = excerpt.to_dict()
@@ -60,7 +62,7 @@ def fields_of(index: int, data: bytes) -> list[bytes]:
 
 
 def _payload(excerpt: Excerpt, data: bytes) -> bytes:
-    """Return the text of a text message, and all other bytes as they are."""
+    """Return the text of a text message, and the bytes of any other."""
     if data[:1] and (data[0] >= _TEXT_CODES or data[0] == _LONG_TEXT):
         try:
             text = excerpt.to_text().encode()

@@ -1,4 +1,4 @@
-"""The texts of errors as clients see them: paths begin at the served directory."""
+"""The texts of errors as clients see them: paths are relative to the served directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ErrorsForClients:
     Makes the texts of errors that clients see.
 
     Args:
-        directory: The served directory, whose own path is left out.
+        directory: The served directory, whose path is left out.
 
     """
 
@@ -41,5 +41,5 @@ class ErrorsForClients:
 
 
 def _written(path: Path) -> tuple[str, str]:
-    """Return a path as it is, and as it stands in the text of an error of the system."""
+    """Return a path as it is, and in the form of the system's error texts."""
     return str(path), repr(str(path))[1:-1]

@@ -1,4 +1,4 @@
-r"""Patterns of names as Redis has them: ``*``, ``?``, ``[a-c]``, ``[^a]`` and ``\x``."""
+r"""Redis's patterns of names: ``*``, ``?``, ``[a-c]``, ``[^a]`` and ``\x``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BYTES: Final = 256
 
 
 class _One(NamedTuple):
-    """What one byte of a name may be: one of some bytes, or any but those."""
+    """The values that one byte of a name may have: some bytes, or all others."""
 
     some: frozenset[int]
     is_not: bool = False
@@ -18,7 +18,7 @@ class _One(NamedTuple):
 
 def matcher(pattern: bytes) -> Callable[[bytes], bool]:
     """
-    Return a function that says whether the whole of a name fits a pattern.
+    Return a function that tests whether a whole name matches a pattern.
 
     Its time grows with the length of the name, whatever the pattern.
     """
@@ -38,7 +38,7 @@ def matcher(pattern: bytes) -> Callable[[bytes], bool]:
 
 
 def _parsed(pattern: bytes) -> tuple[list[_One], int]:
-    """Return the parts that stand for one byte each, and before which of them a star is."""
+    """Return the parts that stand for one byte each, and which of them follow a star."""
     ones: list[_One] = []
     stars = at = 0
     while at < len(pattern):
@@ -60,7 +60,7 @@ def _parsed(pattern: bytes) -> tuple[list[_One], int]:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[_One, int]:
-    """Return what stands in brackets, and the place after them; the end closes them, too."""
+    """Return the content of brackets, and the place after them; the end closes them, too."""
     is_not = pattern[at : at + 1] == bytes([_NOT])
     at += is_not
     some: set[int] = set()

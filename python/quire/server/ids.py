@@ -23,7 +23,7 @@ def index_of(text: bytes) -> int:
     Return the index that an id stands for.
 
     Raises:
-        RefusedError: The text is no id, or the id of no message.
+        RefusedError: The text is not an id, or not the id of a message.
 
     """
     index, is_exact = _parts(text)
@@ -34,7 +34,7 @@ def index_of(text: bytes) -> int:
 
 def messages_of(texts: Iterable[bytes]) -> Iterator[int]:
     """
-    Yield the indexes of those ids that are one of a message.
+    Yield the indexes of the ids that can be those of messages.
 
     Raises:
         RefusedError: A text is not the id of an entry.
@@ -46,7 +46,7 @@ def messages_of(texts: Iterable[bytes]) -> Iterator[int]:
 
 
 def after(text: bytes) -> int:
-    """Return the index from which messages lie after an id; 0 for all of them, index 0 too."""
+    """Return the first index after an id; 0 stands for all messages, index 0 included."""
     index, is_exact = _parts(text)
     return 0 if not index and is_exact else min(index + 1, LAST)
 
@@ -72,7 +72,7 @@ def past_of(text: bytes) -> int:
 
 
 def _parts(text: bytes) -> tuple[int, bool]:
-    """Return the index of an id, and whether what follows the ``-`` is the 0 of a message."""
+    """Return the index of an id, and whether a message's 0 follows the ``-``."""
     found = _ID.fullmatch(text)
     if found is None:
         raise RefusedError(_INVALID)

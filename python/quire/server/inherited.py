@@ -1,4 +1,4 @@
-"""Sockets that systemd listens on, and hands to a service that it starts."""
+"""Sockets on which systemd listens, and which it passes to the service that it starts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from quire.errors import OptionsError
 
 _FIRST: Final = 3
 _NAMES: Final = ("listen", "web")
-_NO_FLIGHT: Final = "gRPC takes no socket that is open: give --flight"
+_NO_FLIGHT: Final = "gRPC cannot use an inherited socket: give --flight"
 
 
 def inherited_sockets(
     environment: MutableMapping[str, str] = os.environ,
 ) -> dict[str, socket.socket]:
     """
-    Take the sockets of ``LISTEN_FDS``, by their names; processes that are started get none.
+    Take the sockets of ``LISTEN_FDS``, by name; child processes do not inherit them.
 
-    One without a name (``FileDescriptorName=``) is ``listen`` if it is the only one.
+    A single socket without a name (``FileDescriptorName=``) is ``listen``.
 
     Raises:
-        OptionsError: A name is unknown or comes twice, or a socket is no stream of IP that listens.
+        OptionsError: A name is unknown or occurs twice, or a socket is not a listening TCP socket.
 
     """
     given = {name: environment.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES")}

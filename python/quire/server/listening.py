@@ -40,12 +40,12 @@ class Server:
     r"""
     Serves the queues below a directory to clients of Redis Streams.
 
-    Any process of this machine may append to the queues and read them meanwhile.
+    Any process on this machine may append to the queues and read them at the same time.
 
     Args:
-        directory: The directory; each queue below it has its path there as name.
-        host: The address to listen on; None: no client of Redis Streams is served.
-        port: The port; 0 takes a free one, see :attr:`address`.
+        directory: The directory; the name of each queue is its path below it.
+        host: The address to listen on; None: clients of Redis Streams are not served.
+        port: The port; 0 picks a free one, see :attr:`address`.
         flight: The address and the port for clients of Arrow Flight; None: they are not served.
         web: The address and the port of the page for browsers, see ``docs/web.md``; None: no page.
         tokens: The file of tokens; None: clients need none.
@@ -53,11 +53,11 @@ class Server:
         certificates: The same, as the files that Arrow Flight takes.
         insecure: Listen beyond this machine without certificates, or without tokens and without
             asking clients for certificates.
-        audit: The directory of a queue in which is written who did what, not below *directory*;
-            None: nowhere.
+        audit: The directory of a queue that records which client did what, not below *directory*;
+            None: no audit log.
         limits: What clients may use.
-        sockets: Those to listen on, ``listen`` and ``web``, in place of the addresses.
-        peers: Which queues other servers have, as ``orders/*=10.0.0.2:7000``: clients are sent
+        sockets: Listening sockets, ``listen`` and ``web``, in place of the addresses.
+        peers: The queues of other servers, as ``orders/*=10.0.0.2:7000``: clients are redirected
             there.
 
     Raises:
@@ -131,7 +131,7 @@ class Server:
         Start listening.
 
         Raises:
-            OptionsError: A peer is this server itself.
+            OptionsError: A peer is this server.
 
         """
         self._hub = hub = Hub(self.context)
@@ -156,14 +156,15 @@ class Server:
         return self
 
     def _check_peers(self) -> None:
-        """Check that peers are others, and say which queues below the directory are theirs."""
+        """Check that peers are other servers, and log the local queues that are theirs."""
         queues = self.context.queues
         own = None if self._host is None else (self._host, self._port)
         addresses = (own, self._flight_address, self._web_address)
         queues.peers.check_others(it for it in addresses if it is not None)
         if hidden := queues.hidden():
             _log.warning(
-                "queues below the directory are not served, as peers have them: count=%d first=%s",
+                "queues below the directory are not served, as their names"
+                " belong to peers: count=%d first=%s",
                 len(hidden),
                 hidden[0],
             )
@@ -224,14 +225,14 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on for clients of Redis Streams."""
+        """The host and the port at which it listens for clients of Redis Streams."""
         if self._server is None:
             raise RuntimeError("the server does not listen: use it in `async with`")
         return _address_of(self._server)
 
     @property
     def flight_address(self) -> tuple[str, int]:
-        """The host and the port that it listens on for clients of Arrow Flight."""
+        """The host and the port at which it listens for clients of Arrow Flight."""
         if self._flight is None:
             raise RuntimeError("Arrow Flight is not served: give `flight`, and use `async with`")
         return self._flight.address
@@ -245,7 +246,7 @@ class Server:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """All that it listens on: for clients of Redis Streams, of Arrow Flight, for browsers."""
+        """All its addresses: for clients of Redis Streams, of Arrow Flight, and for browsers."""
         found = [] if self._server is None else [_address_of(self._server)]
         return [*found, *(it.address for it in (self._flight, self._web) if it is not None)]
 
@@ -288,7 +289,7 @@ def _check_reach(
         host: The address.
         tls: The server's certificate.
         tokens: The file of tokens.
-        is_asked: Whether clients need a certificate, which does in place of tokens.
+        is_asked: Whether clients need a certificate, which may replace tokens.
 
     Raises:
         OptionsError: The address is beyond this machine, and TLS or a token is missing.
@@ -302,5 +303,5 @@ def _check_reach(
     raise OptionsError(
         f"serving beyond this machine needs {missing}: host={host} (give a certificate and"
         " a key, and make a token with quire token add, or ask clients for certificates with"
-        " --authority; --insecure does without)"
+        " --authority; --insecure allows it without)"
     )

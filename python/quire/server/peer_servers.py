@@ -1,4 +1,4 @@
-"""Queues of other servers: the patterns of their names, and where they are served."""
+"""Queues of other servers: the patterns of their names, and the servers' addresses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LONGEST: Final = 1000
 _PATTERN: Final = re.compile(r"[^\x00-\x20\x7f\\]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
 _MAPPED: Final = "::ffff:"
-"""An address of IPv4 begins so where one of IPv6 is written."""
+"""The prefix of an IPv4 address that is written as an IPv6 address."""
 _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - found out to be ours, not listened on
 
 
 class Peer(NamedTuple):
     """
-    A server, and the queues that are its own.
+    Another server, and the queues that it serves.
 
     Attributes:
-        pattern: Which queues: a pattern of their names, as ``orders/*``.
-        address: Where the server listens for clients of Redis Streams.
+        pattern: A pattern of the queues' names, as ``orders/*``.
+        address: The address at which the server listens for clients of Redis Streams.
 
     """
 
@@ -46,7 +46,7 @@ class Peer(NamedTuple):
         if _PATTERN.fullmatch(pattern) is None or len(pattern) > _LONGEST:
             raise OptionsError(f"invalid pattern of queues: {form}")
         if pattern.startswith("/") or pattern.endswith("/") or "//" in pattern:
-            raise OptionsError(f"a pattern that stands for no queue: {form}")
+            raise OptionsError(f"a pattern that no queue's name can match: {form}")
         try:
             address = parse_address(at)
         except ValueError:
@@ -65,13 +65,13 @@ class Peer(NamedTuple):
 
 class Peers:
     """
-    The servers among which queues are divided: each queue is served by one of them.
+    The other servers among which queues are divided: each queue is served by one server.
 
     Args:
-        peers: Those that serve what this server does not. The first whose pattern fits is meant.
+        peers: The other servers. The first pattern that matches applies.
 
     Raises:
-        OptionsError: A pattern is there twice.
+        OptionsError: A pattern is given twice.
 
     """
 
@@ -104,7 +104,7 @@ class Peers:
 
     def check_together(self, topics: Sequence[str]) -> None:
         """
-        Check that one server serves some queues: a command goes to one.
+        Check that one server serves all of these queues: a command goes to one server.
 
         Raises:
             RefusedError: The queues are on different servers.
@@ -119,13 +119,13 @@ class Peers:
 
     def check_others(self, own: Iterable[Address]) -> None:
         """
-        Check that no peer is this server itself; names are looked up, which may take a while.
+        Check that no peer is this server; resolving names may take a while.
 
         Args:
-            own: The addresses that this server is to listen on, also as names; port 0 is none yet.
+            own: The addresses at which this server will listen, also as names; port 0 is ignored.
 
         Raises:
-            OptionsError: A peer has an address of this server.
+            OptionsError: A peer has one of this server's addresses.
 
         """
         listening = [(host, port) for name, port in own for host in _hosts_of((name, port))]
@@ -133,13 +133,13 @@ class Peers:
             hosts = _hosts_of(peer.address)
             if any(peer.address[1] == port and _leads_to(hosts, host) for host, port in listening):
                 raise OptionsError(
-                    f"a peer is this server itself: pattern={peer.pattern}"
+                    f"a peer is this server: pattern={peer.pattern}"
                     f" address={show_address(peer.address)} (leave out what it serves itself)"
                 )
 
 
 def _hosts_of(address: Address) -> set[str]:
-    """Return the numbers of a host; none if its name is not known yet: it may be later."""
+    """Return a host's IP addresses; none if its name cannot be resolved yet."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError:
@@ -148,7 +148,7 @@ def _hosts_of(address: Address) -> set[str]:
 
 
 def _leads_to(hosts: set[str], own: str) -> bool:
-    """Return whether connections to a host come to what this server listens on."""
+    """Return whether connections to a host reach an address at which this server listens."""
     if own in hosts or not hosts.isdisjoint(_ANYWHERE):
         return True
     return own in _ANYWHERE and any(map(_is_of_this_machine, hosts))

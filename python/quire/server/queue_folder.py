@@ -36,21 +36,21 @@ _MOST_UNNAMED: Final = 100
 
 class Queues:
     """
-    The queues below one directory. No name leads out of it, and no link in it is followed.
+    The queues below one directory. Names cannot lead out of it; links in it are not followed.
 
     Args:
         root: The directory.
-        most: How many may be open at once.
+        most: How many queues may be open at once.
         peers: Other servers, and which queues are theirs.
 
     Attributes:
         errors: The texts of errors, as clients see them.
         in_use: Returns the names of queues that clients use, which stay open.
         forgotten: Called with the name of a queue before it is closed.
-        asked_for: A list to which each name is added that is asked for; None: it is not noted.
+        asked_for: A list that collects the names of requested queues; None: they are not collected.
 
     Raises:
-        NotAQueueError: There is no such directory, or it is a queue itself.
+        NotAQueueError: The directory does not exist, or is a queue itself.
 
     """
 
@@ -72,12 +72,12 @@ class Queues:
             )
         if format_of(str(self.path)) is not None:
             raise NotAQueueError(
-                f"a queue, not a directory of queues: path={self.path} (give the one above it)"
+                f"a queue, not a directory of queues: path={self.path} (give its parent directory)"
             )
 
     def get(self, topic: str) -> ServedQueue | None:
         """
-        Return a queue by its name, checked before; None: there is none.
+        Return a queue by its name, which was checked before; None: it does not exist.
 
         Raises:
             MovedError: A peer serves the queue.
@@ -105,10 +105,10 @@ class Queues:
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """
-        Return a queue by its name, made with these options if it is not there.
+        Return a queue by its name; if it does not exist, create it with these options.
 
         Raises:
-            RefusedError: The queue cannot be made.
+            RefusedError: The queue cannot be created.
 
         """
         found = self.get(topic)
@@ -134,7 +134,7 @@ class Queues:
         return self._opened(topic, options)
 
     def _is_there(self, parts: list[str]) -> bool:
-        """Return whether a name is that of a queue, and neither a link nor a part of a queue."""
+        """Return whether a name is a queue's, and neither a link nor inside another queue."""
         try:
             with SafeFolder.at(self.path) as root:
                 return _descends(root, parts)
@@ -145,7 +145,7 @@ class Queues:
             return False
 
     def _is_folder(self, parts: list[str]) -> bool:
-        """Return whether a name is that of a folder, as a new queue's of an older format is."""
+        """Return whether a name is a folder's, as of a new queue of an older format."""
         try:
             with SafeFolder.at(self.path) as root, root.below(parts):
                 return True
@@ -186,7 +186,7 @@ class Queues:
 
     @contextmanager
     def using(self, *queues: ServedQueue) -> Generator[None]:
-        """Keep queues open while something is done with them."""
+        """Keep queues open while they are used."""
         user = object()
         for it in queues:
             it.users.add(user)
@@ -216,16 +216,16 @@ class Queues:
         return self.get(topic)
 
     def may_look(self, topic: str) -> bool:
-        """Return whether a queue is open, or few enough are that it may be opened to be listed."""
+        """Return whether a queue is open, or may be opened for a list: few queues are open."""
         return topic in self._open or 2 * len(self._open) < self._most
 
     def _is_new(self, found: ServedQueue, parts: list[str]) -> bool:
-        """Return whether a queue is of an older format, which has no files before a message."""
+        """Return whether a queue is a new one of an older format, which has no files yet."""
         return found.journal is None and found.is_in_place() and self._is_folder(parts)
 
     def _make_room(self) -> None:
         """
-        Close the queue that was not used for longest.
+        Close the least recently used queue.
 
         Raises:
             RefusedError: All open queues are in use.
@@ -265,7 +265,7 @@ class Queues:
         return sorted(found)
 
     def _is_named(self, name: str) -> bool:
-        """Return whether clients can name a folder; of others but hidden ones, a line is logged."""
+        """Return whether a folder's name is valid for clients; log it if not, unless hidden."""
         if name.startswith("."):
             return False
         with suppress(RefusedError):
@@ -273,7 +273,9 @@ class Queues:
             return True
         if name not in self._unnamed and len(self._unnamed) < _MOST_UNNAMED:
             self._unnamed.add(name)
-            _log.warning("no client can name a directory, and none is shown it: name=%r", name)
+            _log.warning(
+                "a directory is not served, as its name is not valid for a queue: name=%r", name
+            )
         return False
 
     @property

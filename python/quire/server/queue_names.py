@@ -1,4 +1,4 @@
-"""The names of all queues of a server: looked for by a thread, once for all who ask meanwhile."""
+"""The names of all queues of a server, found by a thread that concurrent requests share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT_S: Final = 5.0
 
 class QueueNames:
     """
-    Looks for the names of all queues, as many clients as may ask.
+    Looks for the names of all queues, once for any number of concurrent requests.
 
     Args:
         look: Returns the names.
@@ -29,7 +29,7 @@ class QueueNames:
         self._kept: tuple[float, list[str]] = (float("-inf"), [])
 
     def ask(self, make: Callable[[list[str]], _T]) -> Future[_T]:
-        """Return what *make* makes of the names, those of queues that were just made, too."""
+        """Return a future of *make*'s result for the names, new ones included."""
         with self._lock:
             if self._next is None:
                 self._next = self._thread.submit(self._looked)
@@ -54,10 +54,10 @@ class QueueNames:
         return names
 
     def kept(self) -> list[str] | None:
-        """Return the names as they were a moment ago; None: they were not asked for then."""
+        """Return the names if they were looked for a moment ago, else None."""
         kept_s, names = self._kept
         return names if time.monotonic() - kept_s < _KEPT_S else None
 
     def close(self) -> None:
-        """End the thread, once it has done what it is at."""
+        """End the thread after its current search."""
         self._thread.shutdown(wait=False, cancel_futures=True)

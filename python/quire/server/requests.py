@@ -1,4 +1,4 @@
-"""Requests as they come: arrays of bulk strings of RESP, parsed by the kernel within limits."""
+"""Incoming requests: RESP arrays of bulk strings, parsed by the kernel within limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RequestLimits(NamedTuple):
 
     Attributes:
         size: Its length in bytes.
-        arguments: How many arguments it has, with the command's name.
+        arguments: How many arguments it may have, including the command's name.
 
     """
 
@@ -34,10 +34,10 @@ BEFORE_AUTHENTICATION: Final = RequestLimits(16 << 10, 64)
 
 class Requests:
     """
-    Takes bytes, gives requests. Nothing is allocated for what was only announced.
+    Turns bytes into requests. Announced lengths allocate nothing.
 
     Args:
-        limits: What a request may have; can be changed between two requests.
+        limits: The limits of a request; they can be changed between two requests.
 
     """
 
@@ -52,10 +52,10 @@ class Requests:
 
     def feed(self, data: bytes, found: MutableSequence[Request]) -> None:
         """
-        Add the requests that are complete now to those that were found before.
+        Append the requests that are now complete to *found*.
 
         Raises:
-            RefusedError: The bytes are no request, or exceed a limit: close the connection.
+            RefusedError: The bytes are not a request, or exceed a limit: close the connection.
 
         """
         requests, wrong = self._reader.feed(data, *self.limits)

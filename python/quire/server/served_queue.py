@@ -41,13 +41,13 @@ _State: TypeAlias = tuple[int, int, int, int]
 _Asked: TypeAlias = tuple[int, int, int, int]
 _TAILERS: Final = 32
 _KEPT_S: Final = 10.0
-"""How long a tailer is kept for a client that may read on."""
+"""How long a tailer is kept for a client that may continue to read."""
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
 _SYNCED: Final = 8
 _LOOK_S: Final = 0.2
 _SHARED_S: Final = 0.1
-"""How long those who wait at one place share what was read: the end may be cut off and replaced."""
+"""How long clients at one place share a read: the queue's end may be cut off and replaced."""
 _SHARED_BYTES: Final = 1 << 16
 
 
@@ -60,7 +60,7 @@ class ServedQueue:
         queue: Its handle, which this object closes.
 
     Attributes:
-        users: What keeps it open, beside commands and what clients hold.
+        users: What else keeps it open, beside commands and clients.
 
     """
 
@@ -70,7 +70,7 @@ class ServedQueue:
         self.journal = journal_of(queue)
         self._appender: Any = None
         self._tailers: dict[int, tuple[AnyTailer, float]] = {}
-        """Where clients may read on: a tailer each, and until when it is kept."""
+        """A tailer for each place where a client may continue to read, and its time limit."""
         self._latest: tuple[_Asked, Columns, float] | None = None
         self._answer: tuple[Columns, object, Encoded] | None = None
         self._news: AnyTailer | None = None
@@ -79,7 +79,7 @@ class ServedQueue:
         self._identity, self._looked_s = _identity(queue), time.monotonic()
 
     def is_in_place(self) -> bool:
-        """Return whether its directory is still where it was; it is looked at now and then."""
+        """Return whether its directory is still in place; this is checked now and then."""
         now_s = time.monotonic()
         if now_s - self._looked_s < _LOOK_S:
             return True
@@ -99,7 +99,7 @@ class ServedQueue:
 
     def append(self, message: bytes, *, may_wait: bool) -> int | None:
         """
-        Append a message, and return its index; None: it would have to wait, and may not.
+        Append a message and return its index; None if it would have to wait but may not.
 
         Raises:
             ReadOnlyError: The queue is only read.
@@ -112,14 +112,14 @@ class ServedQueue:
 
     @property
     def together(self) -> int:
-        """How many appends that wait do so at once: a sync is for several, a lock for one."""
+        """How many waiting appends have threads at once: a sync serves several, a lock one."""
         appender = self._opened_appender()
         waits_for_disk = isinstance(appender, JournalAppender) and appender._waits_for_disk  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return _SYNCED if waits_for_disk else 1
 
     @staticmethod
     def _at_once(appender: JournalAppender, write: Callable[[], int | None]) -> int | None:
-        """Append unless that would have to wait."""
+        """Append unless the append would have to wait."""
         if appender._waits_for_disk:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             return None
         try:
@@ -133,7 +133,7 @@ class ServedQueue:
         """
         Append messages that lie in a column; return the index of the last.
 
-        None: it would have to wait, and may not.
+        None if it would have to wait but may not.
 
         Raises:
             ReadOnlyError: The queue is only read.
@@ -154,7 +154,7 @@ class ServedQueue:
         Append metadata documents, which may wait.
 
         Raises:
-            UnsupportedError: Queues of the format have no such documents.
+            UnsupportedError: Queues of the format have no metadata.
             ReadOnlyError: The queue is only read.
 
         """
@@ -166,12 +166,12 @@ class ServedQueue:
                 document.write_bytes(content)
 
     def sync(self) -> None:
-        """Return when what was appended is on the medium."""
+        """Return once all appended messages are on the medium."""
         adapter_of(self.queue).sync(self._opened_appender())
 
     def check_wait(self, wait: Wait) -> History:
         """
-        Check that replicas can acknowledge appends; return the history that they belong to.
+        Check that replicas can acknowledge appends; return the history of these appends.
 
         Raises:
             ReplicationError: The queue is not replicated.
@@ -182,12 +182,12 @@ class ServedQueue:
         return cast("History", history)
 
     def when_acknowledged(self, index: int, wait: Wait, history: History) -> Future[Answer]:
-        """Return what resolves to an index once replicas have the message it had in a history."""
+        """Return a future of an index, resolved once replicas have its message of a history."""
         found = self._journal_appender()._when_acknowledged(index, wait, history)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return cast("Future[Answer]", found)
 
     def reached(self, wait: Wait) -> tuple[int | None, History]:
-        """Return the last index that n replicas have, or None, and in which history."""
+        """Return the last index that n replicas have, or None, and its history."""
         return self._journal_appender()._replica_states().reached(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def replicas(self) -> list[Replica]:
@@ -260,13 +260,13 @@ class ServedQueue:
 
     def read(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
         """
-        Return messages from an index on, and before another; none where nothing is there yet.
+        Return the messages of a range of indexes; none if there are none yet.
 
         Args:
-            start: The index, or any before that of the first one.
+            start: The first index of the range; no message need have it.
             past: Only messages before this index.
             count: How many at most.
-            max_bytes: How many bytes in all at most, but for one message.
+            max_bytes: How many bytes in total at most, unless a single message is longer.
 
         """
         asked = (start, past, count, max_bytes)
@@ -281,7 +281,7 @@ class ServedQueue:
         return columns
 
     def _shared(self, asked: _Asked) -> Columns | None:
-        """Return what was read just before if the same is asked for, and it is still all."""
+        """Return the last read if the same is requested again and no message has come since."""
         latest = self._latest
         if latest is None or latest[0] != asked or latest[2] < time.monotonic():
             return None
@@ -290,7 +290,7 @@ class ServedQueue:
         return columns if is_all and self._is_kept(columns) else None
 
     def _is_kept(self, columns: Columns) -> bool:
-        """Return whether the cycle of the first of some messages was not removed."""
+        """Return whether the cycle of the first of these messages still exists."""
         cycles = cycles_of(self.queue)
         return bool(cycles) and cycles[0] <= self.numbering.to_cycle(columns.indexes[0])
 
@@ -309,12 +309,12 @@ class ServedQueue:
 
     def answer(self, columns: Columns, form: object, make: Callable[[], Answer]) -> Answer:
         """
-        Return the answer that has some messages; all that wait for them share a short one.
+        Return the answer with these messages; clients that wait for them share a short one.
 
         Args:
             columns: The messages, as :meth:`read` returned them.
-            form: Which of the answers that can be made of them.
-            make: Makes it: one that is the same in RESP2 and RESP3.
+            form: Identifies the form of the answer.
+            make: Makes the answer, which must be the same in RESP2 and RESP3.
 
         """
         if len(columns.data) > _SHARED_BYTES:
@@ -341,14 +341,14 @@ class ServedQueue:
             self._tailers.pop(next(iter(self._tailers)))[0].close()
 
     def forget_places(self, now_s: float = math.inf) -> None:
-        """Close the tailers that stand where clients have read to: they keep files in use."""
+        """Close the tailers kept for clients that may continue to read: they keep files in use."""
         for place, (_, until_s) in self._tailers.copy().items():
             # What a thread has taken meanwhile is not there any more.
             if until_s <= now_s and (kept := self._tailers.pop(place, None)) is not None:
                 kept[0].close()
 
     def new_tailer(self) -> AnyTailer:
-        """Return a tailer at the first message, that skips what was deleted."""
+        """Return a tailer at the first message that skips deleted cycles."""
         if self.journal is not None:
             return Tailer(self.journal, on_missing="skip")
         return tailer_of(self.queue)
@@ -358,7 +358,7 @@ class ServedQueue:
         Return the last messages of a range; the last of the columns are the newest.
 
         Raises:
-            UnsupportedError: There are more in the range than can be looked through.
+            UnsupportedError: The range has more messages than can be searched.
 
         """
         found: list[Columns] = []
@@ -386,13 +386,13 @@ class ServedQueue:
         return found
 
     def _has_more(self, columns: Columns, past: int, max_bytes: int) -> bool:
-        """Return whether messages before an index were left out, as they were too long."""
+        """Return whether messages before an index were left out because they were too long."""
         if not len(columns) or columns.indexes[-1] + self.numbering.step >= past:
             return False
         return len(self.read(columns.indexes[-1] + 1, past, 1, max_bytes)) > 0
 
     def read_last(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
-        """Return the last messages of a range, as :meth:`read` does the first."""
+        """Return the last messages of a range, like :meth:`read` the first."""
         while True:
             try:
                 parts = self.read_backward(start, past, count, max_bytes)
@@ -409,7 +409,7 @@ class ServedQueue:
         return len(self.read(start, past, limit, 2**31 - 1))
 
     def index_from(self, start: int) -> int:
-        """Return the index of the first message that does not lie before another index."""
+        """Return the index of the first message at or after an index."""
         return first_from(self.queue, start)
 
     def cycle_counts(self) -> dict[int, int]:
@@ -435,7 +435,7 @@ class ServedQueue:
         return count, is_finished
 
     def _state(self, cycle: int) -> _State | None:
-        """Return what changes with the file of a cycle; None where a cycle is no one file."""
+        """Return facts that change with a cycle's file; None if a cycle is not a single file."""
         if self.journal is None:
             return None
         try:
@@ -445,7 +445,7 @@ class ServedQueue:
         return (*identity_of(found), found.st_size, found.st_mtime_ns)
 
     def cycles_to_keep(self, messages: int) -> int:
-        """Return how many of the newest cycles hold a number of messages."""
+        """Return how many of the newest cycles are needed to hold a number of messages."""
         left, cycles = messages, cycles_of(self.queue)
         for number, cycle in enumerate(reversed(cycles), 1):
             left -= count_of(self.queue, cycle)

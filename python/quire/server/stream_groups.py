@@ -1,9 +1,9 @@
 """
 The groups of queues, with the consumers of Redis Streams.
 
-The server is one member of a group for all of its clients, and never gives a message back by
-itself. Which client's consumer has a message, since when and how often it was delivered is kept in
-a database below the server's directory, as the group's own file knows members and not names.
+The server is one member of a group on behalf of all its clients, and never returns a message by
+itself. A database below the server's directory records which consumer has a message, since when,
+and how often it was delivered, as the group's own file knows members but not names.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Pending:
     A message that was delivered to a consumer and is not acknowledged.
 
     Attributes:
-        message: What acknowledges it; its bytes are not kept.
-        consumer: Whose it is.
+        message: The delivery, without the bytes.
+        consumer: The consumer that has it.
         delivered_ms: When it was last delivered, in milliseconds since 1970.
         count: How often it was delivered.
 
@@ -83,7 +83,7 @@ class StreamGroup:
     Args:
         queue: The queue.
         name: The group's name.
-        database: Where it is kept who has which message.
+        database: Records which consumer has which message.
 
     """
 
@@ -102,7 +102,7 @@ class StreamGroup:
         self._take_up()
 
     def _take_up(self) -> None:
-        """Take what an earlier run of the server had, and know again whose it was."""
+        """Take over the messages of an earlier run, and assign them to their consumers."""
         rows = self._database.execute(
             "SELECT idx, consumer, delivered_ms, count FROM pending WHERE topic=? AND grp=?",
             self._key,
@@ -138,7 +138,7 @@ class StreamGroup:
         return not self._member.closed and not self._queue.queue.closed
 
     def _check_open(self) -> None:
-        """Refuse to go on with a group that was removed or moved: another may have its name."""
+        """Refuse to use a group that was removed or moved: another group may have its name."""
         if not self.is_open:
             raise RefusedError(
                 f"NOGROUP The consumer group '{self.name}' for key name '{self._queue.topic}' was"
@@ -147,7 +147,7 @@ class StreamGroup:
 
     def see(self, consumer: bytes) -> None:
         """
-        Note that a consumer is there.
+        Record that a consumer is active.
 
         Raises:
             RefusedError: The consumer is new, and its name is too long or the group has too many;
@@ -174,9 +174,9 @@ class StreamGroup:
         Return the next messages of the group, as their index and bytes.
 
         Args:
-            consumer: Who gets them.
+            consumer: The consumer that gets them.
             count: How many at most.
-            keeps: They are pending until they are acknowledged; else they are done with.
+            keeps: Whether they are pending until they are acknowledged; otherwise they are done.
 
         """
         self.see(consumer)
@@ -240,14 +240,14 @@ class StreamGroup:
     def claim(
         self, index: int, consumer: bytes, *, idle_ms: int = 0, count: int | None = None
     ) -> None:
-        """Give a pending message to another consumer; see :meth:`save`."""
+        """Assign a pending message to another consumer; see :meth:`save`."""
         it = self.pending[index]
         it.consumer, it.delivered_ms = consumer, now_ms() - idle_ms
         if count is not None:
             it.count = min(count, 2**31)
 
     def save(self, indexes: Sequence[int]) -> None:
-        """Keep who has these messages now."""
+        """Save which consumer has these messages now."""
         if indexes:
             self._save(indexes)
 
@@ -270,7 +270,7 @@ class StreamGroup:
         return bytes(columns.payload(0)) if len(columns) else None
 
     def drop(self, consumer: bytes) -> int:
-        """Forget a consumer; what it had counts as acknowledged, as in Redis."""
+        """Remove a consumer; its messages count as acknowledged, as in Redis."""
         had = [*self.of_consumer(consumer)]
         self.acknowledge(had)
         if self.consumers.pop(consumer, None) is not None:
@@ -282,7 +282,7 @@ class StreamGroup:
         return len(had)
 
     def consumers_described(self, had: Counter[bytes]) -> Iterator[Answer]:
-        """Yield what ``XINFO CONSUMERS`` says of each, given how many messages it has."""
+        """Yield the ``XINFO CONSUMERS`` answer for each, given its number of messages."""
         for name in sorted(self.consumers):
             idle = max(0, now_ms() - self.consumers[name])
             yield {"name": name, "pending": had[name], "idle": idle}
@@ -354,7 +354,7 @@ class StreamGroups:
 
     def create(self, queue: ServedQueue, name: bytes, start: int | None) -> None:
         """
-        Make a group that begins at an index, None for the end.
+        Create a group that begins at an index, or at the end for None.
 
         Raises:
             RefusedError: The queue has a group of this name.
@@ -379,7 +379,7 @@ class StreamGroups:
 
     def move(self, queue: ServedQueue, name: bytes, start: int | None) -> None:
         """
-        Have a group go on at an index, None for the end.
+        Let a group continue at an index, or at the end for None.
 
         Raises:
             RefusedError: Messages of the group are pending.
@@ -415,7 +415,7 @@ class StreamGroups:
                 )
 
     def described(self, queue: ServedQueue) -> Iterator[Answer]:
-        """Yield what ``XINFO GROUPS`` says of each; none is joined for it."""
+        """Yield the ``XINFO GROUPS`` answer for each group, without joining any."""
         for state in queue.queue.groups():
             pending, following = self._count("pending", queue, state.name), state.next_index
             last = following - queue.numbering.step if following else 0
@@ -444,9 +444,9 @@ class StreamGroups:
 
     def forget(self, topic: str) -> None:
         """
-        Leave the groups of a queue that is closed, which may be at another place by now.
+        Leave the groups of a queue that is being closed, which may have been moved.
 
-        What was delivered stays with its consumers if the queue is opened again by this name.
+        Delivered messages stay with their consumers if the queue is opened again by this name.
         """
         for key in [*self._open]:
             found = self._open.pop(key, None) if key[0] == topic else None
@@ -459,7 +459,7 @@ class StreamGroups:
         return (topic for (topic, _), it in [*self._open.items()] if it.has_pending)
 
     def close(self) -> None:
-        """Leave all groups; what was delivered stays with its consumers."""
+        """Leave all groups; delivered messages stay with their consumers."""
         for found in self._open.values():
             found.leave()
         self._database.close()
@@ -468,10 +468,10 @@ class StreamGroups:
 @contextmanager
 def _kept(database: sqlite3.Connection) -> Generator[None]:
     """
-    Make changes that are kept together, or not at all.
+    Make changes in one transaction.
 
     Raises:
-        RefusedError: The changes cannot be kept, as on a full disk.
+        RefusedError: The changes cannot be saved, as on a full disk.
 
     """
     try:
@@ -482,13 +482,13 @@ def _kept(database: sqlite3.Connection) -> Generator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise RefusedError(
-            f"cannot keep which consumer has which message: file={FOLDER}/{_FILE} error={error}"
+            f"cannot record which consumer has which message: file={FOLDER}/{_FILE} error={error}"
         ) from None
 
 
 def check_group(name: str) -> None:
     """
-    Check that a group can have a name.
+    Check that a name is valid for a group.
 
     Raises:
         RefusedError: The name is not valid for a group.
@@ -513,5 +513,5 @@ def check_consumer(name: bytes) -> None:
 
 
 def group_name(name: bytes) -> str:
-    """Return the name of a group as text; one that cannot be that of a group is refused later."""
+    """Return the name of a group as text; an invalid one is refused later."""
     return name.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """
-Tokens: who may use a server, and for what.
+Tokens: which clients may use a server, and for what.
 
-The file holds a line of JSON for each token, with the hash of the token and not the token itself.
+The file has a line of JSON for each token, with a hash instead of the token itself.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _LOCK_WAIT_S: Final = 10.0
 @dataclass(frozen=True, slots=True)
 class Token:
     """
-    What is kept of a token, from :meth:`TokenFile.tokens`.
+    The record of a token, from :meth:`TokenFile.tokens`.
 
         names = [it.name for it in TokenFile("tokens").tokens()]
 
     Attributes:
-        name: What it is called, in lists and in the audit log.
+        name: Its name in lists and in the audit log.
         sha256: The hash of the token, in hexadecimal.
-        created_s: When it was made, in seconds since 1970.
+        created_s: When it was created, in seconds since 1970.
         expires_s: When it expires; None: never.
-        rights: Patterns of queues by what may be done with them.
+        rights: For each right, the patterns of the queues to which it applies.
 
     """
 
@@ -52,7 +52,7 @@ class Token:
     rights: dict[Right, tuple[str, ...]]
 
     def may(self, right: Right, topic: str) -> bool:
-        """Return whether it may be used for something."""
+        """Return whether it grants a right to a queue."""
         return matches(topic, self.rights.get(right, ()))
 
     def is_valid(self, now_s: float) -> bool:
@@ -60,7 +60,7 @@ class Token:
         return self.expires_s is None or now_s < self.expires_s
 
     def line(self) -> str:
-        """Return it as the file has it."""
+        """Return its line of the file."""
         found: dict[str, object] = {
             "name": self.name,
             "sha256": self.sha256,
@@ -103,14 +103,14 @@ class TokenFile:
         Return the tokens that are in the file now.
 
         Raises:
-            OptionsError: The file is not one of tokens, or others may read or write it.
+            OptionsError: The file is not a file of tokens, or other users can access it.
 
         """
         try:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             if self._tokens:  # a missing file admits no client
-                raise OptionsError(f"the file of tokens is gone: tokens={self.path}") from None
+                raise OptionsError(f"the file of tokens is missing: tokens={self.path}") from None
             return ()
         seen = (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode)
         if seen != self._seen:
@@ -120,7 +120,7 @@ class TokenFile:
 
     def find(self, token: bytes) -> Token | None:
         """
-        Return what is kept of a token that is valid now; None: there is none.
+        Return the record of a token that is valid now, else None.
 
         Raises:
             OptionsError: The file cannot be used.
@@ -143,29 +143,31 @@ class TokenFile:
         self, name: str, rights: dict[Right, tuple[str, ...]], expires_in_s: float | None = None
     ) -> str:
         """
-        Make a token, and return it: it is kept nowhere.
+        Create a token and return it: the token itself is not stored.
 
         Raises:
-            OptionsError: The name is taken or not valid, or the token would be for nothing.
+            OptionsError: The name is taken or not valid, or no right is given.
 
         """
         if not name or len(name) > _NAME or not name.isprintable() or name != name.strip():
             raise OptionsError(f"invalid name of a token: name={name!r} (1 to {_NAME} characters)")
         if not any(rights.values()):
-            raise OptionsError("a token for nothing: give --read, --append, --create or --manage")
+            raise OptionsError(
+                "a token without any right: give --read, --append, --create or --manage"
+            )
         made, now = secrets.token_urlsafe(32), int(time.time())
         expires = None if expires_in_s is None else int(now + expires_in_s)
         hashed = hashlib.sha256(made.encode()).hexdigest()
         with _folder(self.path) as folder, folder.locked(f".{self.path.name}{_LOCK}", _LOCK_WAIT_S):
             known = self.tokens()
             if any(it.name == name for it in known):
-                raise OptionsError(f"there is a token of this name: name={name} (revoke it first)")
+                raise OptionsError(f"a token of this name exists: name={name} (revoke it first)")
             self._write(folder, (*known, Token(name, hashed, now, expires, rights)))
         return made
 
     def revoke(self, name: str) -> None:
         """
-        Remove a token: it is refused from now on, also on connections that use it.
+        Remove a token: from now on it is refused, also on connections that use it.
 
         Raises:
             OptionsError: There is no token of this name.
@@ -190,7 +192,7 @@ class TokenFile:
             found = folder.stat(self.path.name)
             if found is not None and (found.st_mode & 0o077 or found.st_uid not in _OWNERS()):
                 raise OptionsError(
-                    f"others may use the file of tokens: tokens={self.path}"
+                    f"other users can access the file of tokens: tokens={self.path}"
                     f" mode={found.st_mode & 0o777:o} (chmod 600)"
                 )
             text = folder.read(self.path.name, _LONGEST)
@@ -217,7 +219,7 @@ class TokenFile:
 
 
 def default_file() -> Path:
-    """Return where tokens are unless another file is given."""
+    """Return the default file of tokens."""
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home, "quire", "tokens")
 

@@ -43,5 +43,5 @@ def _is_part(text: str) -> bool:
 
 
 def matches(topic: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether one of some patterns, as ``prices/*``, stands for a topic."""
+    """Return whether a topic matches one of the patterns, as ``prices/*``."""
     return any(fnmatchcase(topic, pattern) for pattern in patterns)

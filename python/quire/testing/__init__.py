@@ -6,7 +6,7 @@ Helpers for tests of programs that use queues: another process, and fixtures of 
 ...     peer.result()
 0
 
-A ``StackSampler`` shows where a loop is while it is late.
+A ``StackSampler`` shows what a loop is doing while it is late.
 """
 
 from quire.testing.peer import Peer

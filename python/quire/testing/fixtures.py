@@ -1,10 +1,10 @@
 """
-Fixtures for pytest, switched on in ``conftest.py`` at the root of the tests.
+Fixtures for pytest, enabled in ``conftest.py`` at the root of the tests.
 
     pytest_plugins = ["quire.testing.fixtures"]
 
-``quire_clock`` is a clock that stands until the test moves it, ``quire_queue`` an empty queue of
-this clock in a temporary directory, and ``quire_peer`` starts functions in processes of their own.
+``quire_clock`` is a clock that stands still until the test moves it, ``quire_queue`` an empty queue
+with this clock in a temporary directory, and ``quire_peer`` runs functions in other processes.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _BLOCK_BYTES = 2**20
 
 @pytest.fixture
 def quire_clock() -> ManualClock:
-    """2024-01-15T10:30:00Z, until it is moved with ``advance`` or ``set``."""
+    """Return a clock at 2024-01-15T10:30:00Z, until ``advance`` or ``set`` moves it."""
     return ManualClock(_START_MS)
 
 
 @pytest.fixture
 def quire_queue(tmp_path: Path, quire_clock: ManualClock) -> Iterator[JournalQueue]:
-    """Open an empty queue of the clock above that rolls daily, with small files."""
+    """Open an empty queue with ``quire_clock`` that rolls daily and has small files."""
     with open_queue(tmp_path / "queue", clock=quire_clock, block_bytes=_BLOCK_BYTES) as queue:
         yield queue
 
 
 @pytest.fixture
 def quire_peer() -> Iterator[Callable[..., Peer]]:
-    """Start ``quire_peer(function, *arguments)``: a process that is killed after the test."""
+    """Return ``quire_peer(function, *arguments)``: its processes are killed after the test."""
     with ExitStack() as peers:
 
         def start(work: Callable[..., Any], /, *arguments: Any) -> Peer:  # noqa: ANN401

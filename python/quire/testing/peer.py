@@ -14,14 +14,14 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 class Peer:
     """
-    Runs a function with queues in a process of its own, started afresh rather than forked.
+    Runs a function with queues in another process, which is spawned rather than forked.
 
     Args:
         work: A function of a module, called with *arguments*.
-        arguments: Whatever pickles: a queue is opened again in the other process.
+        arguments: Picklable arguments: a queue is opened again in the other process.
 
     Raises:
-        TypeError: The function or an argument does not pickle.
+        TypeError: The function or an argument cannot be pickled.
 
     Examples:
         >>> import operator
@@ -40,7 +40,9 @@ class Peer:
             self._process.start()
         except (AttributeError, TypeError) as error:
             self._results.close()
-            raise TypeError(f"a peer takes what pickles: {error}") from error
+            raise TypeError(
+                f"the arguments and result of a peer must be picklable: {error}"
+            ) from error
         finally:
             theirs.close()
 
@@ -52,21 +54,21 @@ class Peer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process.is_alive()
 
     def result(self, timeout_s: float = 60.0) -> Any:  # noqa: ANN401 - of the function
         """
-        Wait for the function and return its result, or raise what it raised.
+        Wait for the function and return its result, or raise its exception.
 
         Raises:
-            TimeoutError: The process still runs after *timeout_s* seconds.
+            TimeoutError: The process is still running after *timeout_s* seconds.
             ChildProcessError: The process ended without a result, for example because it was
                 killed.
 
         """
         if not self._results.poll(timeout_s):
-            raise TimeoutError(f"the peer still runs: pid={self.pid} timeout_s={timeout_s}")
+            raise TimeoutError(f"the peer is still running: pid={self.pid} timeout_s={timeout_s}")
         try:
             returned, raised = self._results.recv()
         except EOFError:
@@ -80,7 +82,7 @@ class Peer:
         return returned
 
     def kill(self) -> None:
-        """Kill the process, at whatever point it is, and wait for its end."""
+        """Kill the process, whatever it is doing, and wait for its end."""
         self._process.kill()
         self._process.join()
 

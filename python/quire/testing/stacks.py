@@ -17,18 +17,18 @@ _DEEPEST: Final = 64  # frames
 Key: TypeAlias = tuple[tuple[str, int, str], ...]
 
 _beats: dict[int, int] = {}
-"""When each thread last said that a turn of its loop begins, in nanoseconds."""
+"""When each thread last reported the start of a turn of its loop, in nanoseconds."""
 
 _switch = threading.Lock()
 _intervals: list[float] = []
-"""The switch interval of the interpreter before the first sampler, and what samplers need."""
+"""The interpreter's switch interval before the first sampler, and those of the samplers."""
 
 
 def beat() -> None:
     """
     Report that the calling thread's loop begins a turn.
 
-    It costs a fraction of a microsecond, and does nothing unless the thread is sampled.
+    It costs a fraction of a microsecond, and has no effect unless the thread is sampled.
 
     Examples:
         >>> for _ in range(3):
@@ -41,10 +41,10 @@ def beat() -> None:
 
 class Stack(NamedTuple):
     """
-    A stack that was found while a loop was late.
+    A stack sampled while a loop was late.
 
     Attributes:
-        samples: How often it was found.
+        samples: How often it was sampled.
         frames: File, line and function of each call, the innermost first.
 
     Examples:
@@ -67,17 +67,17 @@ class StackSampler:
     """
     Samples the stack of a thread whenever its loop is late.
 
-    A loop is late when :func:`beat` was not called for longer than the interval. Of a thread that
-    never calls it, every sample counts. While a sampler runs, the interpreter is asked to switch
-    threads as often as the interval says, which slows down programs with several threads.
+    A loop is late when :func:`beat` was not called for longer than the interval. For a thread that
+    never calls it, every sample counts. While a sampler runs, the interpreter switches threads at
+    least once per interval, which slows down programs with several threads.
 
     Args:
         thread: The thread; None for the calling one.
-        interval_us: Microseconds between samples, and after which a turn is late.
+        interval_us: Microseconds between samples, and the time after which a turn is late.
 
     Raises:
-        ValueError: The interval is below 50 microseconds: sampling would be most of what the
-            samples show.
+        ValueError: The interval is below 50 microseconds: the samples would mostly show the
+            sampling.
 
     Examples:
         >>> import time
@@ -116,7 +116,7 @@ class StackSampler:
     @property
     def stacks(self) -> list[Stack]:
         """
-        The stacks found while the loop was late, the most frequent first.
+        The stacks sampled while the loop was late, the most frequent first.
 
         Examples:
             >>> quire.testing.StackSampler().stacks
@@ -139,7 +139,7 @@ class StackSampler:
 
         """
         if self._sampler is not None:
-            raise RuntimeError("the sampler runs already: stop it first")
+            raise RuntimeError("the sampler is already running: stop it first")
         self._is_done = False
         _switch_every(self._interval_us / 1e6)
         self._sampler = threading.Thread(target=self._run, name="quire-stacks", daemon=True)
@@ -201,7 +201,7 @@ def _key(frame: FrameType | None) -> Key:
 
 
 def _switch_every(seconds: float) -> None:
-    """Have threads switch at least this often, while any sampler needs it."""
+    """Let threads switch at least this often, while any sampler needs it."""
     with _switch:
         if not _intervals:
             _intervals.append(sys.getswitchinterval())

@@ -1,11 +1,12 @@
 """
 Vanilla Chronicles: the directories of Java Chronicle 3, from ``quire.open``.
 
-Any number of writers append at once without a lock, each to data files of its own; they share an
-index. Messages are raw bytes or fields, may be changed in place and claimed by one consumer.
+Any number of writers append at the same time without a lock, each to its own data files; they share
+an index. Messages are raw bytes or fields, can be changed in place, and can be claimed by one
+consumer each.
 
-``queue`` has the handles, ``rebuild`` makes lost index files again, and ``replication``, which is
-imported on its own, sends queues over TCP.
+``rebuild`` rebuilds lost index files, and ``replication``, which is imported separately, sends
+queues over TCP.
 """
 
 from quire._native import VanillaExcerpt

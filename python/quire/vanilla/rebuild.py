@@ -1,4 +1,4 @@
-"""Index files made again from data files."""
+"""Rebuilding index files from data files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RebuiltCycle(NamedTuple):
         cycle: The number of the cycle.
         directory: Its directory.
         messages: How many messages it has now.
-        recovered: Those that the index did not name.
-        dropped: Entries that named no message.
-        moved: Whether messages have another index than before.
+        recovered: How many of them the index did not name.
+        dropped: How many entries named no message.
+        moved: Whether messages have other indexes than before.
 
     """
 
@@ -34,21 +34,21 @@ class RebuiltCycle(NamedTuple):
 
 def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycle]:  # noqa: ANN401
     """
-    Make lost or damaged index files of a Vanilla Chronicle again from its data files.
+    Rebuild lost or damaged index files of a Vanilla Chronicle from its data files.
 
-    Entries that name a message keep their places. Messages that no entry names fill the free ones,
-    thread by thread: the order between threads is not in the data files. Places that stay free are
-    closed up: messages after them get lower indexes, and named tailers continue with the message
-    that was next. The old index files stay as ``.before-rebuild-index-{n}``. No process may write
-    to the queue meanwhile; appenders of Quire are noticed.
+    Entries that name a message keep their places. Messages that no entry names fill the free
+    places, thread by thread: the order between threads is not in the data files. Places that stay
+    free are closed up: messages after them get lower indexes, and named tailers continue with the
+    message that was next. The old index files are kept as ``.before-rebuild-index-{n}``. No process
+    may write to the queue meanwhile; Quire's appenders are detected, Java's are not.
 
         for cycle in quire.vanilla.rebuild_index("trades"):
             print(cycle.directory, cycle.recovered)
 
     Args:
         path: The queue's directory.
-        options: Those of :func:`quire.vanilla.open`, such as *files* with sizes that the files
-            do not show.
+        options: Options of :func:`quire.vanilla.open`, such as *files* with sizes that cannot be
+            detected.
 
     Raises:
         WriterInUseError: An appender writes to a cycle.

@@ -59,7 +59,7 @@ impl Method {
         }
         if id.map_or(name == history::NAME, |id| id == history::ID) {
             return Err(PyTypeError::new_err(format!(
-                "this event is the history of messages: method={name} method_id={id:?} \
+                "this name or id is reserved for message history: method={name} method_id={id:?} \
                  (choose another name or id)"
             )));
         }
@@ -243,7 +243,7 @@ impl Method {
         let names: Vec<_> = self.parameters.iter().map(|it| it.name.as_str()).collect();
         let (name, names) = (&self.name, names.join(", "));
         PyTypeError::new_err(format!(
-            "a call with other arguments than the method has: method={name} {given} \
+            "the arguments of the call do not match the method: method={name} {given} \
              expected=({names})"
         ))
     }

@@ -260,7 +260,7 @@ impl MethodReader {
             return to_py(Error::closed("method reader", self.source.path()));
         }
         PyRuntimeError::new_err(
-            "a coroutine handler of this reader is not done yet: read with one task at a time",
+            "a coroutine handler of this reader is still running: read with one task at a time",
         )
     }
 

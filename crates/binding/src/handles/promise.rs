@@ -38,8 +38,8 @@ impl Promise {
         let found = or_raise(py, detached(py, |_| open()))?;
         let Some(states) = found else {
             return Err(ReplicationError::new_err(format!(
-                "the queue is not replicated, so that no replica can acknowledge: path={} (start \
-                 quire replicate source, or append without wait=)",
+                "the queue is not replicated, so no replica can acknowledge: path={} (start quire \
+                 replicate source, or append without wait=)",
                 queue.path().display()
             )));
         };
@@ -93,8 +93,8 @@ impl Promise {
             format!("another epoch has begun (epoch={} new_epoch={})", then.epoch, now.epoch)
         };
         ReplicationError::new_err(format!(
-            "nobody knows whether replicas have the message: {what} since it was appended, and it \
-             may have been taken out of the queue (look for it, and append it again if it is \
+            "it is unknown whether replicas have the message: {what} since it was appended, and it \
+             may have been removed from the queue (look for it, and append it again if it is \
              gone): index={index:#x} path={}",
             self.queue.path().display()
         ))
@@ -111,7 +111,7 @@ impl Promise {
         };
         let names: Vec<_> = members.iter().map(|it| it.name.as_str()).collect();
         let error = WaitTimeoutError::new_err(format!(
-            "replicas did not acknowledge in time, and the message stays in the queue: \
+            "replicas did not acknowledge in time; the message stays in the queue: \
              index={index:#x} waited_s={} wait={wanted} in_sync={names:?} path={}",
             self.waited.saturating_add(timeout).as_secs_f64(),
             self.queue.path().display()

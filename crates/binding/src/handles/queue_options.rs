@@ -30,19 +30,19 @@ pub fn check_buffered(
     is_encrypted: bool,
 ) -> PyResult<()> {
     if (buffered.reads || buffered.writes) && is_encrypted {
-        let what = "buffer_mode='async' in an encrypted queue: the ring would hold messages \
-                    that are not encrypted";
+        let what = "buffer_mode='async' in an encrypted queue: the ring would hold unencrypted \
+                    messages";
         return Err(to_py(Error::Unsupported(what.to_owned())));
     }
     if buffered.writes && durability == Durability::Each {
         let what = "durability='each' with buffer_mode='async': an append returns before its \
-                    message is in the queue, so that it cannot be synced by then (sync() \
-                    drains and syncs; durability='batch' syncs what was drained)";
+                    message is in the queue, so it cannot be synced by then (sync() drains and \
+                    syncs; durability='batch' syncs drained messages)";
         return Err(to_py(Error::Unsupported(what.to_owned())));
     }
     if (buffered.reads || buffered.writes) && clock.is_callable() {
-        let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
-                    cannot call it (a ManualClock it can read)";
+        let what = "buffer_mode='async' with a clock that calls Python: the thread that drains the \
+                    ring cannot call it (use a ManualClock)";
         return Err(to_py(Error::Unsupported(what.to_owned())));
     }
     Ok(())

@@ -61,7 +61,8 @@ impl RollCycle {
                 Row::custom(length_ms, pattern, index_count, index_spacing).map(Self).map_err(to_py)
             }
             _ => Err(PyTypeError::new_err(
-                "a roll cycle takes the name of one of Chronicle's, or length_ms= and pattern=",
+                "a roll cycle takes either the name of one of Chronicle's, or length_ms= and \
+                 pattern=",
             )),
         }
     }

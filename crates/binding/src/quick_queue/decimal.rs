@@ -35,7 +35,8 @@ pub fn parts(value: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, i32)> {
     let scale = scale.ok_or_else(|| {
         let bounds = (i64::from(i32::MIN) + 1, i32::MAX);
         PyValueError::new_err(format!(
-            "the exponent of a decimal field is one of 32 bits: exponent={exponent} expected={} to {}",
+            "the exponent of a decimal field must fit in 32 bits: exponent={exponent} expected={} \
+             to {}",
             bounds.0, bounds.1
         ))
     })?;

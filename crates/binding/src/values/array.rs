@@ -49,8 +49,8 @@ fn check_elements(array: &Bound<'_, PyAny>, dtype: Option<&str>) -> Result<()> {
         return Ok(());
     }
     Err(WireError::new(
-        "arrays of this type have no encoding (of bool, int8 to int64, uint8 to uint64, float16 \
-         to float64 and str they have)",
+        "arrays of this type have no encoding (supported: bool, int8 to int64, uint8 to uint64, \
+         float16 to float64 and str)",
     )
     .with("type", found.str()?)
     .into())

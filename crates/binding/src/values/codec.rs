@@ -211,7 +211,7 @@ pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
     let codec = found.ok().and_then(|found| found.cast_into::<Codec>().ok());
     codec.filter(|codec| codec.get().class.bind(class.py()).is(class)).ok_or_else(|| {
         PyTypeError::new_err(format!(
-            "a class of quire.message is needed: found={class} (decorate it with quire.message)"
+            "not a class of quire.message: found={class} (decorate it with quire.message)"
         ))
     })
 }
@@ -236,7 +236,7 @@ pub fn to_write<'py>(
         return Ok(codec);
     }
     Err(PyTypeError::new_err(format!(
-        "the message is not of the class: class={} type={}",
+        "the message is not an instance of the class: class={} type={}",
         codec.get().alias,
         classes::type_name(object)
     )))

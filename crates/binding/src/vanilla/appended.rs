@@ -65,7 +65,7 @@ fn decimal(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.call_method0("is_finite")?.extract()? {
         return value.call_method1("__format__", ("f",))?.extract();
     }
-    Err(PyValueError::new_err(format!("no number in digits: value={value}")))
+    Err(PyValueError::new_err(format!("not a finite number: value={value}")))
 }
 
 /// The text of a date, a time of day, or both in GMT; None for other values.

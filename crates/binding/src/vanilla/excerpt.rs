@@ -157,7 +157,7 @@ impl VanillaExcerpt {
     fn stored(&self) -> PyResult<(&Message, &VanillaQueue)> {
         let why = match &self.stored {
             Some((message, Some(queue))) => return Ok((message, queue)),
-            Some((_, None)) => "changing an excerpt of an Indexed Chronicle, which is only read",
+            Some((_, None)) => "changing an excerpt of an Indexed Chronicle, which is read-only",
             None => "changing an excerpt that was pickled",
         };
         Err(UnsupportedError::new_err(format!("not supported: {why}")))
@@ -534,5 +534,11 @@ fn owner_of(py: Python<'_>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
         None => py.import("threading")?.call_method0("get_native_id")?.extract()?,
     };
     let low = u32::try_from(owner & u64::from(LOCK_COUNT - 1)).unwrap_or_default();
-    if low == 0 { Err(PyValueError::new_err(format!("nobody is owner={owner}"))) } else { Ok(low) }
+    if low == 0 {
+        Err(PyValueError::new_err(format!(
+            "not an owner, as its lowest 24 bits are 0: owner={owner}"
+        )))
+    } else {
+        Ok(low)
+    }
 }

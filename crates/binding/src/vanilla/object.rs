@@ -89,7 +89,9 @@ pub fn value<'py>(
         Object::Date(epoch_ms) => {
             let timedelta = py.import("datetime")?.getattr("timedelta")?;
             let time = timedelta.call1((0, 0, 0, epoch_ms)).and_then(|it| epoch(py)?.add(it));
-            time.map_err(|_| wrong(&format!("no datetime is that far away: epoch_ms={epoch_ms}")))?
+            time.map_err(|_| {
+                wrong(&format!("the time is out of the range of datetime: epoch_ms={epoch_ms}"))
+            })?
         }
         Object::Of(class) => {
             let text = text.map_err(|error| wrong(error.what));
@@ -120,8 +122,8 @@ fn of_class<'py>(
         (_, Some(cls)) => return cls.get_item(text()?).map(Ok),
         _ => {
             return Err(UnsupportedError::new_err(format!(
-                "not supported: an object of a class that is not known: class={class:?} \
-                 (read_object(cls) takes an enum, or str for the text of other classes)"
+                "not supported: an object of an unknown class: class={class:?} (read_object(cls) \
+                 takes an enum, or str for the text of other classes)"
             )));
         }
     };

@@ -99,7 +99,7 @@ impl Group {
             let joined = liveness::join(&self.path, &side.file, self.file_mode, may_wait)?;
             let Some((number, lock)) = joined else {
                 return Err(
-                    self.error(format!("all {} members of the group live", layout::MEMBERS))
+                    self.error(format!("the group already has {} live members", layout::MEMBERS))
                 );
             };
             // Our byte is locked in the mapped file, and that file is not being replaced.
@@ -133,12 +133,12 @@ impl Group {
 
     fn keep(&self, side: SideFile) -> Result<Arc<SideFile>> {
         if side.shape.step != self.shape.step {
-            return Err(self.error("the group is of a queue of another format"));
+            return Err(self.error("the group belongs to a queue of another format"));
         }
         if side.shape.keyed != self.shape.keyed {
             let (found, asked) =
                 if side.shape.keyed { ("a key", "none") } else { ("no key", "one") };
-            let what = format!("the group was made with {found}, and is opened with {asked}");
+            let what = format!("the group was created with {found}, but is opened with {asked}");
             return Err(self.error(what));
         }
         let side = Arc::new(side);
@@ -152,8 +152,8 @@ impl Group {
         let replaced = file::replace(&self.path, shape, mode, Replace::Damaged, signals)?;
         if replaced == Replaced::Done {
             warnings::leave(format!(
-                "the side file of a group was damaged and is made again, all messages are delivered \
-                 again: group={} {what} file={}",
+                "the side file of a group was damaged and is created again; all messages are \
+                 delivered again: group={} {what} file={}",
                 self.name,
                 self.path.display()
             ));

@@ -380,7 +380,7 @@ impl<'a> Working<'a> {
 
 #[cold]
 fn was_reset(group: &Group) -> Error {
-    group.error("the group was reset, or its side file made again")
+    group.error("the group was reset, or its side file created again")
 }
 
 impl MemberState {

@@ -26,7 +26,7 @@ pub fn check_local(path: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "a queue at a URL: scheme={scheme} path={text} (give the path of a directory on \
-         this machine: only quire.open reaches a server, by quire://HOST:PORT/QUEUE)"
+        "a queue at a URL: scheme={scheme} path={text} (give the path of a directory on this \
+         machine: only quire.open reaches a server, with quire://HOST:PORT/QUEUE)"
     )))
 }

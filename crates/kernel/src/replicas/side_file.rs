@@ -251,7 +251,7 @@ impl ReplicaStates {
 
     pub(super) fn check_writable(&self) -> Result<()> {
         let refused = || Error::ReadOnly {
-            what: "a change of what is known of replicas",
+            what: "a change to the states of replicas",
             path: self.path.clone(),
         };
         self.is_writable.then_some(()).ok_or_else(refused)
@@ -268,7 +268,7 @@ impl ReplicaStates {
             Ok(()) => {}
             Err(Error::FileLocked { .. }) => {
                 let what =
-                    "another source sends the messages of this queue, end it first:".to_owned();
+                    "another source sends the messages of this queue; stop it first:".to_owned();
                 return Err(Error::WriterInUse { what, path: self.path.clone() });
             }
             Err(error) => return Err(error),

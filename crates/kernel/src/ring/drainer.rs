@@ -292,8 +292,8 @@ impl Ring {
     fn drop_partial(&self, words: Words<'_>, entry: &Entry) {
         words.free(entry);
         warnings::leave(format!(
-            "a message in the ring is dropped, as not all of its bytes are there, which a power cut \
-             may cause: path={} length={}",
+            "an incomplete message in the ring, as a power cut may leave, is dropped: path={} \
+             length={}",
             self.path().display(),
             entry.length - SUM_LEN.min(entry.length)
         ));
@@ -451,7 +451,8 @@ fn run(ring: &Weak<Ring>) {
                 if is_timeout && ring.is_ended.load(Ordering::Acquire) {
                     ring.has_waited.store(true, Ordering::Release);
                 }
-                let text = format!("the ring cannot be drained, and is tried again: error={error}");
+                let text =
+                    format!("the ring cannot be drained; another attempt follows: error={error}");
                 if text != reported {
                     warnings::leave(text.clone());
                     reported = text;

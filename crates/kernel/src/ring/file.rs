@@ -116,8 +116,8 @@ impl RingFile {
     /// The error for a ring that has taken its predecessor's name, but lacks the header words that
     /// were stored before that.
     fn without_beginning(&self) -> Error {
-        let what = "the ring does not say how many messages were put in before it, as a power cut \
-                    may leave it";
+        let what = "the ring does not record how many messages preceded it, as a power cut may \
+                    leave it";
         let expected = "1 (its messages may be in the queue already: move the file away, and append \
                         those that the queue lacks)";
         Error::corrupt(what, &self.path, BEGUN, "0", expected)
@@ -497,7 +497,7 @@ impl Header {
         if word(VERSION_AT) != VERSION {
             return Err(Error::Unsupported(format!(
                 "a ring of another version: file={} version={} known={VERSION} (open the queue \
-                 with the Quire that made it, which drains the ring, and close it)",
+                 with the version of Quire that created it, which drains the ring, and close it)",
                 window.path().display(),
                 word(VERSION_AT)
             )));

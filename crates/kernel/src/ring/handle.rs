@@ -360,7 +360,7 @@ impl Ring {
     }
 
     fn say_not_grown(&self, error: &Error) {
-        let text = format!("the ring cannot grow, so that appends wait for room: error={error}");
+        let text = format!("the ring cannot grow, so appends wait for space: error={error}");
         let mut said = self.why_not_grown.lock().unwrap_or_else(PoisonError::into_inner);
         if *said != text {
             warnings::leave(text.clone());

@@ -184,8 +184,8 @@ pub fn train(samples: &[impl AsRef<[u8]>], longest: usize) -> Result<Vec<u8>> {
     let mut made = zstd::dict::from_samples(samples, longest.min(LONGEST)).map_err(|error| {
         let (count, reason) = (samples.len(), error);
         Error::Invalid(format!(
-            "no dictionary can be trained on the messages: samples={count} reason={reason} (more, \
-             or more alike, are needed)"
+            "no dictionary can be trained on the messages: samples={count} reason={reason} (more \
+             messages, or more similar ones, are needed)"
         ))
     })?;
     // Frames do not store this id: messages refer to the dictionary by the hash of its content.

@@ -260,7 +260,7 @@ fn counted_moved(rest: &mut &[u8], new: usize) -> Result<usize, WireError> {
     *rest = after;
     let by = moved / 2 + 1;
     let left_out = if moved % 2 == 1 { new.checked_add(by) } else { new.checked_sub(by) };
-    left_out.ok_or_else(|| damaged("it leaves out less than nothing"))
+    left_out.ok_or_else(|| damaged("it leaves out a negative number of bytes"))
 }
 
 fn put_copy(

@@ -150,7 +150,7 @@ fn default_of(value: &[u8]) -> Option<(u8, usize)> {
 }
 
 pub fn damaged(why: &'static str) -> WireError {
-    WireError::new("a message is not restored from its difference to another").with("error", why)
+    WireError::new("a message cannot be restored from its difference to another").with("error", why)
 }
 
 /// Restores the message with these values.

@@ -205,8 +205,8 @@ impl VanillaAppender {
     pub fn sync(&self, may_wait: &Detached) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         if state.has_sync_failed {
-            let what = "an earlier sync failed, and what was written before it may be lost (close \
-                        the appender and look at its last messages)";
+            let what = "an earlier sync failed, and messages written before it may be lost (close \
+                        the appender and check its last messages)";
             let error = std::io::Error::from_raw_os_error(libc::EIO);
             return Err(Error::io(what, self.queue.path(), error));
         }

@@ -448,7 +448,7 @@ impl VanillaQueue {
         let end = offset.checked_add(width).filter(|end| *end <= message.length);
         if end.is_none() || !(message.at.position + offset).is_multiple_of(width) {
             return Err(Error::Invalid(format!(
-                "no aligned word of the message: offset={offset} width={width} length={} \
+                "not an aligned word of the message: offset={offset} width={width} length={} \
                  position={:#x} in its file (ExcerptWriter.align places words)",
                 message.length, message.at.position
             )));
@@ -552,7 +552,8 @@ fn check_local(path: &Path) -> Result<()> {
     }
     match files::network_file_system_of(there)? {
         Some(kind) => Err(Error::Unsupported(format!(
-            "writing on a network file system: kind={kind} path={} (allow_network=True, for one host)",
+            "writing on a network file system: kind={kind} path={} (allow_network=True if only one \
+             host uses the queue)",
             path.display()
         ))),
         None => Ok(()),

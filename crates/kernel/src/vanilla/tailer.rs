@@ -398,7 +398,7 @@ impl VanillaTailer {
         }
         warnings::leave(format!(
             "free index entries were skipped: path={} from={} to={taken} \
-             (quire.vanilla.rebuild_index brings back what the data files hold)",
+             (quire.vanilla.rebuild_index restores messages that the data files hold)",
             place.reader.directory().display(),
             place.sequence
         ));

@@ -22,7 +22,7 @@ const LEN: u64 = 64;
 const HEADER: Header = Header {
     magic: MAGIC,
     len: LEN,
-    otherwise: "not a file of those who wait (remove it while no process has it open)",
+    otherwise: "not a file of waiting readers (remove it while no process has it open)",
 };
 
 /// The side file of a queue, mapped for writing.

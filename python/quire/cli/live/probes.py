@@ -41,7 +41,7 @@ from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 NEWEST: Final = 16
-"""Of how many messages a look takes size and latency."""
+"""The number of messages whose size and latency a probe takes."""
 _READ_ON: Final = 256  # messages that a look reads before it asks for the end
 _READ_BYTES: Final = 1 << 20
 _FILES_EVERY_S: Final = 10.0  # between listings of the files of a queue that grows

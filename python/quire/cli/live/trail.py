@@ -36,7 +36,7 @@ COLUMNS: Final = (
     ("disk", 6),
     ("idle", 4),
 )
-"""The columns of the table and their widths; the first takes what the others leave."""
+"""The columns of the table and their widths; the first gets the remaining width."""
 
 SORTS: Final[Mapping[str, Callable[[Sample], float]]] = {
     "queue": lambda _: 0.0,

@@ -1,4 +1,4 @@
-"""``quire handover``: have a sink take the place of its source, without loss."""
+"""``quire handover``: let a sink take the place of its source, without loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quire.recording.addresses import show_address
     "--to",
     required=True,
     metavar="NAME",
-    help="The sink: its name, or the address where it will serve.",
+    help="The sink: its name, or the address at which it will serve.",
 )
 @click.option(
     "--timeout",
@@ -34,7 +34,7 @@ def handover(path: Path, *, to: str, timeout: float, style: str) -> int:
     """
     Make a sink the new source, without losing a message.
 
-    PATH is the queue of a running source. From then on the queue refuses appends; the sink gets the
+    PATH is the queue of a running source. It refuses appends from the start; the sink gets the
     messages it lacks, is promoted, and begins a new epoch. A sink that runs with --listen, or as a
     node, then serves, and the old source follows it. If the sink does not get all messages in time,
     the old source accepts appends again, and the exit code is 1.

@@ -1,4 +1,4 @@
-"""``quire promote``: make a source of a replica."""
+"""``quire promote``: turn a replica into the source."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def promote(path: Path, *, style: str) -> int:
     """
     Make a replica the source: from then on it accepts appends.
 
-    A sink that is running for it ends first. A new epoch begins: sinks that have seen it refuse the
+    A running sink of the replica ends first. A new epoch begins: sinks that have seen it refuse the
     old source, and the old source refuses appends once it learns of the epoch. Replicate from the
-    new source with `quire replicate source`. An old source that meets no such sink continues: stop
-    it by hand before you promote.
+    new source with `quire replicate source`. An old source to which no such sink connects
+    continues: stop it before you promote.
 
     \b
     Examples:

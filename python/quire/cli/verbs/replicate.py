@@ -55,7 +55,7 @@ _busy_option = click.option(
 
 
 def _drop_after_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    text = "stop waiting for a sink that was away for this long; never by default."
+    text = "stop waiting for a sink that was disconnected this long; never by default."
     kind = click.FloatRange(min=0, min_open=True)
     return click.option(
         "--drop-after", type=kind, metavar="SECONDS", help=_sentence(f"{when}{text}")
@@ -131,12 +131,12 @@ def source(  # noqa: PLR0913 - its options
     """
     Send the messages of a queue to each sink that connects, until a signal.
 
-    It prints `listening ADDRESS`. Any process may append to the queue meanwhile. Addresses beyond
-    this machine need certificates. It ends with exit code 1 when a sink has seen a later epoch:
-    another replica was promoted, and this queue refuses appends. After `quire handover` it
-    continues as a sink of the new source, if that one serves.
+    Prints `listening ADDRESS`. Any process may append to the queue meanwhile. Addresses beyond this
+    machine require certificates. The source ends with exit code 1 when a sink has seen a later
+    epoch: another replica was promoted, and this queue refuses appends. After `quire handover` it
+    continues as a sink of the new source, if the new source serves.
 
-    A Vanilla Chronicle is sent as Java's sinks expect it, without certificates and handover.
+    A Vanilla Chronicle is sent in the protocol of Java's sinks, without certificates and handover.
 
     \b
     Examples:
@@ -185,7 +185,7 @@ def source(  # noqa: PLR0913 - its options
     "--accept",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    help="Where the source connects, instead of --from.",
+    help="Listen here for the source to connect, instead of --from.",
 )
 @click.option(
     "--format",
@@ -193,23 +193,23 @@ def source(  # noqa: PLR0913 - its options
     type=click.Choice([CHRONICLE, VANILLA]),
     help="The format of a copy that does not exist yet.  [default: chronicle]",
 )
-@click.option("--name", metavar="NAME", help="The name by which the source knows this sink.")
+@click.option("--name", metavar="NAME", help="The name of this sink at the source.")
 @click.option(
     "--acknowledge",
     type=click.Choice(["stored", "synced"]),
-    help="What is acknowledged: what survives a killed process, or a power cut."
-    "  [default: stored; of vanilla, nothing]",
+    help="Acknowledge messages that survive a killed process, or a power cut."
+    "  [default: stored; for vanilla, nothing]",
 )
 @click.option(
     "--repair",
     is_flag=True,
-    help="Where the copy differs from the source, move its end aside, and continue.",
+    help="If the copy differs from the source, move its end aside, and continue.",
 )
 @click.option(
     "--listen",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    help="Where it serves after the source has handed over to it: HOST:PORT or PORT.",
+    help="The address at which it serves after a handover: HOST:PORT or PORT.",
 )
 @_drop_after_option(_ONCE_THE_SOURCE)
 @_busy_option
@@ -236,15 +236,15 @@ def sink(  # noqa: PLR0913 - its options
     """
     Keep a copy of a source's queue, until a signal.
 
-    PATH is created if it does not exist. After a lost connection it reconnects, and the copy
-    continues where it was. Nothing else can append to the copy until it is promoted, even while no
-    sink runs. If it holds other messages than the source, the sink changes nothing and ends with
-    exit code 1; with --repair it moves the files that hold them into PATH/aside, reports that, and
+    PATH is created if it does not exist. After a lost connection the sink reconnects and continues
+    where the copy ends. No other process can append to the copy until it is promoted, even while no
+    sink runs. If the copy and the source differ, the sink changes nothing and ends with exit code
+    1; with --repair it moves the files with different messages into PATH/aside, reports this, and
     continues. After `quire handover` it continues as the source if --listen is given; otherwise it
     ends.
 
-    A copy of a Vanilla Chronicle has the cycles that its own options set, as the protocol does not
-    transmit them; Java's sources take no acknowledgements.
+    The cycles of a copy of a Vanilla Chronicle are set by the copy's own options, as the protocol
+    does not transmit them; Java's sources do not accept acknowledgements.
 
     \b
     Examples:
@@ -257,7 +257,7 @@ def sink(  # noqa: PLR0913 - its options
 
     tls = _tls_of(certificate, key, authority)
     if (address := origin or accept) is None or (origin and accept):
-        raise click.UsageError("give --from or --accept")
+        raise click.UsageError("give either --from or --accept")
     listens = accept is not None
     with _options_as_usage():
         if _format_of_copy(path, style) == VANILLA:
@@ -319,7 +319,7 @@ def _refuse(**given: object) -> None:
     type=address_like("10.0.0.1:7001"),
     metavar="ADDRESS",
     required=True,
-    help="Where the other nodes reach this one: HOST:PORT or PORT.",
+    help="The address at which the other nodes reach this one: HOST:PORT or PORT.",
 )
 @click.option(
     "--etcd", metavar="URL", required=True, help="The address of etcd: http://HOST:PORT or https."
@@ -333,23 +333,24 @@ def _refuse(**given: object) -> None:
     default=10,
     show_default=True,
     metavar="SECONDS",
-    help="How long a source that lost etcd continues; a fail-over takes two seconds longer.",
+    help="How long a source that lost etcd continues; a failover takes two seconds longer.",
 )
 @click.option(
-    "--queue", metavar="IDENTITY", help="Which queue a new node copies, if there are several."
+    "--queue", metavar="IDENTITY", help="The queue that a new node copies, if etcd has several."
 )
 @click.option(
     "--drop-after",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long a sink must be away to leave the in-sync set.  [default: never]",
+    help="Remove a sink from the in-sync set after it was disconnected this long."
+    "  [default: never]",
 )
 @click.option(
     "--acknowledge",
     type=click.Choice(["stored", "synced"]),
     default="stored",
     show_default=True,
-    help="What is acknowledged: what survives a killed process, or a power cut.",
+    help="Acknowledge messages that survive a killed process, or a power cut.",
 )
 @_compress_option()
 @_tls_options
@@ -373,9 +374,9 @@ def node(  # noqa: PLR0913 - its options
     Be the source of a queue or one of its sinks, as etcd decides, until a signal.
 
     The first node has the queue at PATH; the others create a copy there. The node that holds the
-    lease in etcd is the source. When that node is lost, one that has every acknowledged message
-    becomes the source. A node without the lease refuses appends. It prints a line whenever its role
-    changes: `source`, `sink` or `waiting`.
+    lease in etcd is the source. When that node is lost, a node that has every acknowledged message
+    becomes the source. A node without the lease refuses appends. Each node prints a line when its
+    role changes: `source`, `sink` or `waiting`.
 
     \b
     Examples:
@@ -421,18 +422,18 @@ def node(  # noqa: PLR0913 - its options
     "origin",
     type=address_like("127.0.0.1:7003"),
     metavar="ADDRESS",
-    help="On the source's machine: where the replica listens, HOST:PORT or PORT.",
+    help="On the source's machine: the replica's address, HOST:PORT or PORT.",
 )
 @click.option(
     "--listen",
     type=address_like("127.0.0.1:7003"),
     metavar="ADDRESS",
-    help="On the replica's machine: where the source connects; port 0 takes a free one.",
+    help="On the replica's machine: the address for the source; port 0 picks a free port.",
 )
 @click.option(
     "--repair",
     is_flag=True,
-    help="With --from: where PATH differs from the replica, move its end aside, and continue.",
+    help="With --from: if PATH differs from the replica, move its end aside, and continue.",
 )
 @_tls_options
 def refill(  # noqa: PLR0913 - its options
@@ -449,12 +450,12 @@ def refill(  # noqa: PLR0913 - its options
     """
     Restore a source that lost its disk from a replica.
 
-    It runs on both machines: with --listen where the replica is, with --from where the source was.
-    The source's PATH does not exist, or holds a part or an old copy of the queue. It gets the
+    Run it on both machines: with --listen on the replica's, with --from on the source's. The
+    source's PATH need not exist, or may hold a part or an old copy of the queue. It gets the
     messages it lacks; then a new epoch begins, both commands end, and the source accepts appends.
-    Nothing is overwritten: where messages differ, the command ends with exit code 1. Choose the
-    replica that has the most messages: others refuse a source that has fewer. If either side is
-    stopped or killed, run it again.
+    Nothing is overwritten: if messages differ, the command ends with exit code 1. Choose the
+    replica that has the most messages: sinks that have more refuse to follow the source. If either
+    side is stopped or killed, run it again.
 
     \b
     Examples:
@@ -473,7 +474,7 @@ def refill(  # noqa: PLR0913 - its options
             return run_until_signal(lambda: work.give(listen))
         if origin is not None and listen is None:
             return run_until_signal(lambda: work.take(origin, repair=repair))
-    raise click.UsageError("give --from or --listen")
+    raise click.UsageError("give either --from or --listen")
 
 
 @replicate.command()
@@ -481,12 +482,12 @@ def refill(  # noqa: PLR0913 - its options
 @click.argument("name")
 def forget(path: Path, name: str) -> int:
     """
-    Take a sink out of the in-sync set of a source's queue.
+    Remove a sink from the in-sync set of a source's queue.
 
-    Appends with wait="all" do not wait for it any more, retention keeps nothing for it, and it may
-    be promoted only at the loss of what it has not acknowledged. If it connects again and catches
-    up, it is a member again. If there is no member of this name, the exit code is 1. The set of
-    nodes stands in etcd: run it where the node is the source, which takes the sink out there first.
+    Appends with wait="all" no longer wait for it, retention keeps nothing for it, and promoting it
+    loses the messages that it has not acknowledged. If it connects again and catches up, it is a
+    member again. If there is no member of this name, the exit code is 1. The set of nodes is in
+    etcd: run the command where the node is the source, which first removes the sink there.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``quire serve``: serve the queues below a directory to clients on this and other machines."""
+"""``quire serve``: serve the queues below a directory to clients on any machine."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _EXAMPLE = "127.0.0.1:7000"
     "--listen",
     type=address_like(_EXAMPLE),
     metavar="ADDRESS",
-    help="Where clients connect: HOST:PORT or PORT; port 0 takes a free one."
+    help="The address for clients: HOST:PORT or PORT; port 0 picks a free port."
     f"  [default: {_EXAMPLE}, unless another address is given]",
 )
 @click.option(
     "--flight",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    help="Where clients of Arrow Flight connect: HOST:PORT or PORT.",
+    help="The address for clients of Arrow Flight: HOST:PORT or PORT.",
 )
 @click.option(
     "--web",
     type=address_like("127.0.0.1:7080"),
     metavar="ADDRESS",
-    help="Where browsers find the page: HOST:PORT or PORT.",
+    help="The address of the page for browsers: HOST:PORT or PORT.",
 )
 @click.option(
     "--tokens",
@@ -61,7 +61,7 @@ _EXAMPLE = "127.0.0.1:7000"
     "--insecure", is_flag=True, help="Serve beyond this machine without certificates or tokens."
 )
 @click.option(
-    "--audit", type=PATH, metavar="QUEUE", help="A queue that records which client did what."
+    "--audit", type=PATH, metavar="QUEUE", help="Record in this queue which client did what."
 )
 @click.option(
     "--peer",
@@ -96,12 +96,12 @@ def serve(  # noqa: PLR0913 - its options
     """
     Serve the queues below a directory to clients of Redis and Arrow Flight.
 
-    It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
-    path below DIRECTORY. Meanwhile any process of this machine may append to the queues and read
-    them. Once the file of tokens exists, every client needs one, as the password of any user or a
-    bearer token. Addresses beyond this machine need a certificate, and tokens or --authority. On
-    SIGTERM it answers the requests it has accepted, and exits with code 0. Sockets passed by
-    systemd, named listen or web, replace the addresses.
+    Prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its path
+    below DIRECTORY. Any process on this machine may append to the queues and read them at the same
+    time. Once the file of tokens exists, every client needs a token, as the password of any user or
+    as a bearer token. Addresses beyond this machine require a certificate, and tokens or
+    --authority. On SIGTERM the server answers the requests it has accepted, and exits with code 0.
+    Sockets passed by systemd, named listen or web, replace the addresses.
 
     \b
     Examples:
@@ -123,7 +123,8 @@ def serve(  # noqa: PLR0913 - its options
     files = _certificates(certificate, key, authority)
     if tokens is not None and not tokens.exists():
         _log.warning(
-            "there is no such file of tokens, and until there is, no client needs one: tokens=%s",
+            "the file of tokens does not exist, and until it does, no"
+            " client needs a token: tokens=%s",
             tokens,
         )
     try:
@@ -169,7 +170,9 @@ def _inherited(addresses: dict[str, Address | None]) -> dict[str, socket.socket]
         raise click.UsageError(str(error)) from None
     for name in found:
         if addresses[name] is not None:
-            raise click.UsageError(f"--{name} and a socket of systemd: give one of them")
+            raise click.UsageError(
+                f"--{name} conflicts with a socket passed by systemd: omit --{name}"
+            )
     return found
 
 

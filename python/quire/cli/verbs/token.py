@@ -1,4 +1,4 @@
-"""``quire token``: who may use the queues that `quire serve` serves."""
+"""``quire token``: manage who may use the queues of `quire serve`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=WholeSummaries)
 def token() -> None:
-    """Make, list and revoke the tokens that clients of quire serve need."""
+    """Create, list and revoke the tokens that clients of quire serve need."""
 
 
 def _tokens_option(command: Callable[..., int]) -> Callable[..., int]:
@@ -46,7 +46,7 @@ def _rights_option(right: str, what: str) -> Callable[[Callable[..., int]], Call
 @_rights_option("read", "Queues that it may read, as 'prices/*'. Repeatable.")
 @_rights_option("append", "Queues that it may append to.")
 @_rights_option("create", "Queues that it may create.")
-@_rights_option("manage", "Queues that it may trim, and whose groups it may move or remove.")
+@_rights_option("manage", "Queues that it may trim, and whose groups it may reset or delete.")
 @click.option("--expires", metavar="DURATION", help="How long the token is valid, as 30d or 12h.")
 def add(  # noqa: PLR0913 - its options
     name: str,
@@ -59,7 +59,7 @@ def add(  # noqa: PLR0913 - its options
     expires: str | None,
 ) -> int:
     """
-    Make a token, and print it once: the file stores only its hash.
+    Create a token, and print it once: the file stores only its hash.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def add(  # noqa: PLR0913 - its options
 @_tokens_option
 @row_format_option()
 def list_tokens(*, tokens: Path | None, style: str) -> int:
-    """List the tokens: their names, when they expire, and what they are for."""
+    """List the tokens: their names, expiry dates and rights."""
     with _options_as_usage():
         found = _file(tokens).tokens()
     if style != "text":

@@ -41,8 +41,8 @@ def top(
     Watch queues live: rates, latency, lag of tailers, locks, files, disk space.
 
     PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, or
-    quire://HOST:PORT for all queues of that server, which does not report locks and disks. It only
-    reads queues and waits for no lock. With --once or --format jsonl, samples are printed instead.
+    quire://HOST:PORT for all queues of a server, which does not report locks and disks. The command
+    only reads queues and waits for no lock. With --once or --format jsonl, it prints samples.
 
     Latency comes from the histories of the newest messages: the time from the append to the first
     queue to the append to this one. With --time-field, it is the time from the field's value to the
@@ -77,7 +77,7 @@ def top(
 
 
 def _screen() -> Callable[[Sampler, list[Sample], float], None]:
-    """Return what shows the screen; textual is imported for it alone."""
+    """Return the function that shows the screen; only it imports textual."""
     try:
         from quire.cli.live.app import run
     except ImportError as error:

@@ -190,7 +190,7 @@ class AnySource(ABC, Generic[_S]):
             await sending.run()
         except PeerLostError as lost:
             if session.name:
-                _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
+                _log.info("a sink has disconnected: name=%s reason=%s", session.name, lost)
         except (QuireError, OSError) as error:
             self._note_failure(error, connection)
             await connection.send_last(session.outgoing(), LAST_WORDS_S)

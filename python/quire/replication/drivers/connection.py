@@ -87,7 +87,7 @@ class Connection:
                 async with asyncio.timeout(timeout_s):
                     await self._writer.start_tls(tls)
         except TimeoutError:
-            text = "the peer did not begin an encrypted connection"
+            text = "the peer did not start an encrypted connection"
             raise PeerSilentError(f"{text}: peer={self.peer} {timeout_s=}") from None
         finally:
             self._securing = None
@@ -208,7 +208,7 @@ class Connection:
             async with asyncio.timeout(timeout_s):
                 yield
         except TimeoutError:
-            text = "the peer took nothing for too long"
+            text = "the peer read nothing for too long"
             raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
 
     def close(self) -> None:

@@ -145,7 +145,7 @@ class Listener:
         oldest = self._unknown.pop(0)
         level = logging.DEBUG if self._is_crowded else logging.WARNING
         self._is_crowded = True
-        text = "too many connections are unidentified, and the oldest is closed"
+        text = "too many connections are unidentified; the oldest is closed"
         _log.log(level, "%s: peer=%s limit=%d", text, oldest.peer, most)
         oldest.close()
 

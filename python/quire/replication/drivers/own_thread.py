@@ -38,7 +38,7 @@ def threads_for(tls: ssl.SSLContext | None, *, is_busy: bool) -> Threads:
         return "busy" if is_busy else "sleeping"
     if is_busy:
         text = "a busy thread does not encrypt"
-        hint = "leave out the certificates or the busy threads"
+        hint = "omit either the certificates or busy=True"
         raise OptionsError(f"{text}: busy=True tls=... ({hint})")
     return "none"
 
@@ -216,7 +216,7 @@ class OwnThread:
                 raise failure(self._connection.peer, error) from None
             timeout_s = self._session.timeout_s
             if now_ns - self._took_ns > timeout_s * 1e9:
-                text = "the peer took nothing for too long"
+                text = "the peer read nothing for too long"
                 where = f"peer={self._connection.peer} timeout_s={timeout_s}"
                 raise PeerSilentError(f"{text}: {where}") from None
         return size

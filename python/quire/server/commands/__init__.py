@@ -44,7 +44,7 @@ _BEGINS_AGAIN: Final = {b"RESET", b"HELLO", b"QUIT"}
 
 def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
     """
-    Carry out a command.
+    Execute a command.
 
     Raises:
         RefusedError: The command is unknown or not allowed, or its arguments are wrong.
@@ -82,7 +82,7 @@ def _is_in_transaction(session: Session, name: bytes) -> bool:
     if name == b"MULTI":
         session.is_in_transaction = True
         raise RefusedError(
-            "not supported: MULTI, as what is appended is seen at once (redis-py:"
+            "not supported: MULTI, as an appended message is visible at once (redis-py:"
             " pipeline(transaction=False))"
         )
     if session.is_in_transaction and name not in _BEGINS_AGAIN:

@@ -38,7 +38,7 @@ def cluster(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _slot_of(key: bytes) -> int:
-    """Return the slot of a key, or of its hash tag: what its first pair of braces encloses."""
+    """Return the slot of a key, or of its hash tag: the content of its first pair of braces."""
     _, _, after = key.partition(b"{")
     tag, closing, _ = after.partition(b"}")
     return binascii.crc_hqx(tag if tag and closing else key, 0) % _SLOTS

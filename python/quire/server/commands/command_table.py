@@ -38,7 +38,7 @@ class Command(NamedTuple):
     summary: str
 
     def described(self) -> Answer:
-        """Return what ``COMMAND`` says of it."""
+        """Return its description for ``COMMAND``."""
         flags: list[Answer] = [Simple(it) for it in self.flags]
         empty: list[list[Answer]] = [[], [], [], []]
         return [self.name.lower().encode(), self.arity, flags, *self.keys, *empty]
@@ -97,7 +97,7 @@ def whole(text: bytes, what: str = "value", least: int = 0) -> int:
     Return the number of an argument.
 
     Raises:
-        RefusedError: The argument is no whole number, or too low.
+        RefusedError: The argument is not a whole number, or is too low.
 
     """
     number = int(text) if _NUMBER.fullmatch(text) else least - 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quire.server.tokens import Token
 
 _LIKE: Final = "7.0.0"
-"""The version of Redis whose answers these are like."""
+"""The version of Redis whose answers these resemble."""
 _NAME: Final = re.compile(rb"[!-~]*")
 _TEXT: Final = {2, 3}
 _LONGEST_PATTERN: Final = 1000
@@ -100,7 +100,7 @@ def _authenticate(session: Session, token: bytes) -> None:
 
 @command("PING", -1, "fast")
 def ping(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Answer PONG, or what was given."""
+    """Answer PONG, or the argument."""
     del session
     if len(request) > 2:  # noqa: PLR2004 - one text
         raise RefusedError("wrong number of arguments for 'ping' command")
@@ -109,7 +109,7 @@ def ping(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("ECHO", 2, "fast")
 def echo(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Answer what was given."""
+    """Answer the argument."""
     del session
     return request[1]
 
@@ -124,7 +124,7 @@ def leave(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("RESET", 1, "fast", is_open=True)
 def reset(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Forget what the connection has set."""
+    """Reset the connection's settings."""
     del request
     session.identify(None)
     session.protocol, session.name = 2, ""
@@ -133,7 +133,7 @@ def reset(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("SELECT", 2, "fast")
 def select(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Accept database 0: there is no other."""
+    """Accept database 0, the only one."""
     del session
     if whole(request[1]) != 0:
         raise RefusedError("DB index is out of range: a server has one directory of queues")
@@ -142,7 +142,7 @@ def select(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("CLIENT", -2)
 def client(session: Session, request: Sequence[bytes]) -> Outcome:  # noqa: PLR0911 - its words
-    """Name the connection, or say what is known of it."""
+    """Name the connection, or describe it."""
     given = Arguments(request, 2)
     match request[1].upper():
         case b"ID":
@@ -222,7 +222,7 @@ def describe(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _keys_of(request: Sequence[bytes]) -> list[bytes]:
-    """Return the names of queues in a request, which is not carried out."""
+    """Return the names of queues in a request, without executing it."""
     if len(request) < 2:  # noqa: PLR2004 - a command and its key
         raise RefusedError("wrong number of arguments for 'command|getkeys' command")
     known = COMMANDS.get(request[0].upper())
@@ -242,7 +242,7 @@ def _keys_of(request: Sequence[bytes]) -> list[bytes]:
 
 @command("INFO", -1)
 def info(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Say what the server is and does."""
+    """Describe the server and its state."""
     context = session.context
     sections: dict[str, dict[str, object]] = {
         "server": {
@@ -278,14 +278,14 @@ def info(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("TYPE", 2, "readonly", keys=(1, 1, 1))
 def kind(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Say that a queue is a stream."""
+    """Answer that a queue is a stream."""
     found = session.queue("read", topic_of(request[1]))
     return Simple("none" if found is None else "stream")
 
 
 @command("EXISTS", -2, "readonly", keys=(1, -1, 1))
 def exists(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Count the queues of these names that there are."""
+    """Count the existing queues among these names."""
     topics = [topic_of(it) for it in request[1:]]
     session.context.queues.peers.check_together(topics)
 
@@ -336,7 +336,7 @@ def scan(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("QUIRE.PEERS", 1, "readonly", "fast")
 def peers(session: Session, request: Sequence[bytes]) -> Outcome:
-    """List the patterns of queues that other servers have, each with that server's address."""
+    """List the patterns of queues on other servers, each with that server's address."""
     del request
     return [[it.pattern.encode(), it.url.encode()] for it in session.context.queues.peers.all]
 
@@ -347,8 +347,8 @@ def _readable(topics: list[str], token: Token | None) -> list[str]:
 
 @command("CONFIG", -2, "admin")
 def config(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Answer that no such setting is known: the server's are options of its command."""
+    """Answer that there is no such setting: settings are options of the server's command."""
     del session
     if request[1].upper() == b"GET":
         return {}
-    raise RefusedError("settings are options of quire serve: they are not changed by clients")
+    raise RefusedError("clients cannot change settings: they are options of quire serve")

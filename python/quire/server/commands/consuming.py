@@ -41,7 +41,7 @@ _NO_KEY: Final = (
 
 @command("XGROUP", -2, "write", keys=(2, 2, 1))
 def manage(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Make, move or remove a group, or a consumer of it."""
+    """Create, move or remove a group, or one of its consumers."""
     what = request[1].upper()
     if what == b"HELP":
         return [_GROUP_HELP]
@@ -77,7 +77,7 @@ def manage(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _dropped(group: StreamGroup, consumer: bytes) -> Outcome:
-    """Forget a consumer, and return how many messages it had."""
+    """Remove a consumer, and return how many messages it had."""
 
     def acknowledged() -> Generator[None, None, Answer]:
         count = 0
@@ -154,7 +154,7 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 class _GroupReading(Reading):
-    """What XREADGROUP asks for."""
+    """A request of XREADGROUP."""
 
     def __init__(  # noqa: PLR0913 - its arguments
         self,
@@ -188,7 +188,7 @@ class _GroupReading(Reading):
         return (yield from self._history(self._groups[place], after(at)))
 
     def _history(self, group: StreamGroup, start: int) -> Generator[None, None, list[Answer]]:
-        """Return what the consumer has, which counts as delivered once more."""
+        """Return the consumer's messages, which count as delivered once more."""
         group.see(self._consumer)
         answer: list[Answer] = []
         size = 0
@@ -246,7 +246,7 @@ def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("XPENDING", -3, "readonly", keys=(1, 1, 1))
 def pending(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Return which messages are pending, in all or one by one."""
+    """Return the pending messages, as a summary or one by one."""
     group = _group(session, topic_of(request[1]), request[2])
     given = Arguments(request, 3)
     if not given:
@@ -289,7 +289,7 @@ def _summary(group: StreamGroup) -> Outcome:
 
 @command("XCLAIM", -6, "write", "fast", keys=(1, 1, 1))
 def claim(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Give pending messages to a consumer, unless they were delivered a short time ago."""
+    """Give pending messages to a consumer, unless they were delivered recently."""
     group = _group(session, topic_of(request[1]), request[2])
     consumer, least = request[3], _least(request)
     past = next((at for at, it in enumerate(request[5:], 5) if not it[:1].isdigit()), len(request))
@@ -332,7 +332,7 @@ def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
             messages_of([given.next()])
         elif given.takes("FORCE"):
             raise RefusedError(
-                "not supported: XCLAIM FORCE, as only what was delivered can be claimed"
+                "not supported: XCLAIM FORCE, as only delivered messages can be claimed"
             )
         else:
             raise RefusedError(
@@ -367,7 +367,7 @@ class _Claiming:
 
     def claim(self, indexes: Sequence[int], most: int | None = None) -> int | None:
         """
-        Claim those that are pending for long enough, and save the new owner.
+        Claim the messages that were pending long enough, and save the new owner.
 
         Args:
             indexes: The messages.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quire.server.served_queue import ServedQueue
 
 _LOOKS_S: Final = 0.25
-"""A timeout wakes no member: one that waits is answered at least this often."""
+"""A timeout wakes no member: a waiting one is answered at least this often."""
 _MISSING: Final = {b"RAISE": "raise", b"WARN": "warn", b"SKIP": "skip"}
 _ENDS: Final = {b"START": "start", b"END": "end"}
 
@@ -67,13 +67,13 @@ class _Member:
         return [int(self._taken(it).ack()) if it in self.messages else 0 for it in indexes]
 
     def refuse(self, delay_ms: int, indexes: Sequence[int]) -> list[Answer]:
-        """Have messages delivered again."""
+        """Return messages, to be delivered again."""
         delay_s = delay_ms / 1000
         found = [self._taken(it) if it in self.messages else None for it in indexes]
         return [0 if it is None else int(it.nack(delay_s=delay_s)) for it in found]
 
     def extend(self, timeout_ms: int, indexes: Sequence[int]) -> list[Answer]:
-        """Give messages more time; 0 stands for that of the group."""
+        """Give messages more time; 0 stands for the group's timeout."""
         timeout_s = timeout_ms / 1000 or None
         found = [self.messages.get(it) for it in indexes]
         return [0 if it is None else int(it.extend(timeout_s)) for it in found]
@@ -88,7 +88,7 @@ class _Member:
 
 @command("QUIRE.GROUP", -3, "write", keys=(2, 2, 1))
 def group(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Use a consumer group, as a member of it or to look after it."""
+    """Use a consumer group as a member, or manage it."""
     what, given = request[1].upper(), Arguments(request, 2)
     if what in _OF_MEMBERS:
         return _of_member(session, what, given)

@@ -28,7 +28,7 @@ _SHORT: Final = 1000
 
 
 def entry(index: int, data: bytes) -> Encoded:
-    """Return an entry: its id, and its fields by turns."""
+    """Return an entry: its id, and its fields' names and values, alternating."""
     fields = fields_of(index, data)
     parts = b"".join([b"$%d\r\n%b\r\n" % (len(it), it) for it in fields])
     return Encoded(b"*2\r\n%b*%d\r\n%b" % (bulk(id_of(index)), len(fields), parts))
@@ -168,7 +168,7 @@ def _after(session: Session, topic: str, at: bytes) -> int:
 
 class Reading:
     """
-    What XREAD and XREADGROUP ask for: what there is of each queue, until the answer is long.
+    A request of XREAD or XREADGROUP: messages of each queue, until the answer is long.
 
     Args:
         session: Who asks.
@@ -183,17 +183,17 @@ class Reading:
         """Check that the queue at a place of the command can be read."""
 
     def _read(self, place: int) -> Answer:
-        """Return what there is of the queue at a place of the command; None if there is nothing."""
+        """Return the messages of the queue at a place of the command; None if there are none."""
         raise NotImplementedError
 
     def _read_parts(self, place: int) -> Generator[None, None, Answer]:
-        """Return the same, part by part where that takes long."""
+        """Return the same, part by part if that takes long."""
         yield from ()
         return self._read(place)
 
     def outcome(self, block: int | None, *, is_long: bool = False) -> Outcome:
         """
-        Return the answer, or what waits for it.
+        Return the answer, or a command that waits for it.
 
         Args:
             block: How many milliseconds it waits, 0 for ever; None: not at all.
@@ -212,7 +212,7 @@ class Reading:
         return Waiting(self._topics, self._attempt, until, NULL_ARRAY)
 
     def _attempt(self) -> Answer | Steps:
-        """Look at all queues, up to the first that has something; None: none has."""
+        """Check the queues up to the first that has messages; None if none has."""
         for place in range(len(self._topics)):
             self._check(place)
         for place, topic in enumerate(self._topics):
@@ -222,7 +222,7 @@ class Reading:
         return None
 
     def _parts(self, block: int | None) -> Generator[None, None, Answer | Waiting | Steps]:
-        """Look at the queues one by one, and at all at once before waiting: none has news then."""
+        """Check the queues one by one, and before waiting all at once: then none has messages."""
         for place in range(len(self._topics)):
             self._check(place)
             yield
@@ -233,7 +233,7 @@ class Reading:
         return self._none(block) if found is None else found
 
     def _rest(self, first: list[tuple[str, Answer]], place: int) -> Generator[None, None, ByName]:
-        """Add what there is of the queues from a place on, one a part, which encodes it, too."""
+        """Add the messages of the queues from a place on, encoded, one queue per part."""
         pairs = [(topic, self._encoded(found)) for topic, found in first]
         size = sum(len(found) for _, found in pairs)
         while place < len(self._topics) and size < BATCH_BYTES:
@@ -256,7 +256,7 @@ class Reading:
 
 
 class _Reading(Reading):
-    """What XREAD asks for."""
+    """A request of XREAD."""
 
     def __init__(self, session: Session, places: list[tuple[str, int]], count: int) -> None:
         super().__init__(session, [topic for topic, _ in places])
@@ -278,7 +278,7 @@ def existing(session: Session, topic: str) -> ServedQueue:
     Return a queue that the client may read.
 
     Raises:
-        RefusedError: The client may not, or there is no such queue.
+        RefusedError: The client may not read it, or there is no such queue.
 
     """
     found = session.queue("read", topic)

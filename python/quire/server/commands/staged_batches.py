@@ -55,7 +55,7 @@ class _Part:
         return OK
 
     def finish(self) -> Answer:
-        """Have it on the medium; return its file and its rows, or null if it has none."""
+        """Sync it to the medium; return its file and its rows, or null if it has none."""
         with self._writer:
             part = self._writer.finish()
         return None if part is None else [part.file.encode(), part.rows]
@@ -96,7 +96,7 @@ def sink(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _later(call: Callable[[], Answer]) -> Later:
-    """Have a thread carry it out; a `ValueError` is the client's mistake."""
+    """Let a thread execute it; a `ValueError` is the client's mistake."""
 
     def answer() -> Answer:
         try:
@@ -128,7 +128,7 @@ def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
 
 
 def _batch(given: Arguments) -> tuple[str, int]:
-    """Take who writes, and the number of the batch."""
+    """Take the writer and the number of the batch."""
     from quire.staged.staging import WRITER
 
     writer = given.next().decode("ascii", "replace")

@@ -68,7 +68,7 @@ def _text(given: Arguments) -> str:
 
 
 def _check_new(name: str) -> None:
-    """Check the name of a new tailer: all have their place in one file of the queue."""
+    """Check the name of a new tailer: all names share one file of the queue."""
     check_length("the name of a tailer", name.encode(), _LONGEST_NAME)
 
 
@@ -112,7 +112,7 @@ def _held(session: Session, topic: str, name: str) -> Any:  # noqa: ANN401 - a t
 
 
 def _commit(found: Any, index: int) -> Outcome:  # noqa: ANN401 - a tailer of any format
-    """Keep a position: the messages before it are done."""
+    """Store a position: the messages before it are finished."""
 
     def answer() -> Answer:
         found.move_to_index(index)

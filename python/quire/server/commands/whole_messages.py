@@ -39,15 +39,15 @@ _END: Final = 2**63 - 1
 _TOGETHER: Final = 4096
 _OFFSET: Final = 4
 _WORDS: Final = 4096
-"""How many bytes of a request to append are not those of the message, at most."""
+"""The most bytes of a request to append beside the message."""
 _MOST_REPLICAS: Final = 1024
 _DESCRIBES: Final[tuple[Right, ...]] = ("read", "append")
-"""The rights of which each allows to describe a queue: appenders need its description, too."""
+"""The rights that allow a client to describe a queue: appenders need the description, too."""
 
 
 @command("QUIRE.HELLO", 1, "fast")
 def hello(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Say which version of Quire this is, and where else it is reached."""
+    """Return the version of Quire, and the server's other addresses."""
     del request
     found: dict[str, Answer] = {
         "quire": VERSION.encode(),
@@ -59,7 +59,7 @@ def hello(session: Session, request: Sequence[bytes]) -> Outcome:
 
 def known(session: Session, topic: str, *rights: Right) -> ServedQueue:
     """
-    Return a queue to which the client has one of these rights; that to read, if none is given.
+    Return a queue to which the client has one of these rights; by default, the right to read.
 
     Raises:
         RefusedError: The client may not, or there is no such queue.
@@ -74,7 +74,7 @@ def known(session: Session, topic: str, *rights: Right) -> ServedQueue:
 
 @command("QUIRE.OPEN", -2, "write", keys=(1, 1, 1))
 def opened(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Say what a queue is like; make it if there is none and CREATE is given."""
+    """Describe a queue; create it if it does not exist and CREATE is given."""
     topic, given = topic_of(request[1]), Arguments(request, 2)
     creates, options = given.takes("CREATE"), dict[str, Any]()
     while given:
@@ -89,12 +89,12 @@ def opened(session: Session, request: Sequence[bytes]) -> Outcome:
 
 @command("QUIRE.INFO", 2, "readonly", keys=(1, 1, 1))
 def info(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Say what a queue is like, and where it begins and ends."""
+    """Describe a queue, and where it begins and ends."""
     return described(session, known(session, topic_of(request[1]), *_DESCRIBES))
 
 
 def described(session: Session, found: ServedQueue) -> Answer:
-    """Return what QUIRE.INFO says of a queue."""
+    """Return the QUIRE.INFO description of a queue."""
     queue: Any = found.queue
     adapter, numbering = adapter_of(queue), found.numbering
     facts: dict[str, Answer] = {
@@ -272,7 +272,7 @@ def _flat(up_to: int | None, history: History) -> Answer:
 
 @command("QUIRE.REPLICAS", 2, "readonly", keys=(1, 1, 1))
 def replicas(session: Session, request: Sequence[bytes]) -> Outcome:
-    """List the replicas, each with what it has acknowledged."""
+    """List the replicas, each with its last acknowledged index."""
     found = known(session, topic_of(request[1]))
     return Later(lambda: [_replica(it) for it in found.replicas()])
 
@@ -324,7 +324,7 @@ def column(given: Arguments) -> tuple[bytes, bytes]:
 
 
 class _Append:
-    """An append that may be a retry: only what is not in the queue yet is appended."""
+    """An append that may be a retry: only messages not yet in the queue are appended."""
 
     def __init__(self, session: Session, found: ServedQueue, batch: _Batch) -> None:
         self._session, self._found, self._batch = session, found, batch
@@ -333,7 +333,7 @@ class _Append:
 
     def __call__(self, history: History | None = None) -> Outcome:
         """
-        Append now, in a history, if that matters; or later, if it has to wait.
+        Append now, in a history if that matters, or later if the append has to wait.
 
         Of a retry whose messages are in the queue, :attr:`history` is the one they were appended
         in, as far as that is known.
@@ -343,7 +343,7 @@ class _Append:
             appends = self._session.context.appends
             known = self._known = appends.of(batch.client, self._found.topic)
             if known.is_busy:
-                raise RefusedError("TRYAGAIN an append of this client is under way")
+                raise RefusedError("TRYAGAIN an append of this client is in progress")
             if known.begun > known.past and batch.number <= known.past:
                 appends.settle(self._found, known, batch.number, batch.messages())
             done = known.past - batch.number
@@ -352,7 +352,7 @@ class _Append:
                 return known.answers.get(batch.number + batch.count)
             if known.past and done < 0:
                 raise RefusedError(
-                    f"GAP messages before these are missing: number={batch.number}"
+                    f"GAP earlier messages of this client are missing: number={batch.number}"
                     f" expected={known.past}"
                 )
             if done > 0 and known.past:
@@ -397,7 +397,7 @@ class _Append:
         return last
 
     def _end(self) -> None:
-        """Let a retry find out what was appended."""
+        """Let a retry find out which messages were appended."""
         if self._known is not None:
             self._known.is_busy = False
 
@@ -421,7 +421,7 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 class _Reading:
-    """What QUIRE.READ asks for."""
+    """A request of QUIRE.READ."""
 
     def __init__(self, session: Session, topic: str, start: int) -> None:
         self._session, self._topic, self._start = session, topic, start
@@ -454,11 +454,11 @@ class _Reading:
 
     @property
     def nothing(self) -> Answer:
-        """The answer where there are no messages."""
+        """The answer if there are no messages."""
         return [self._start, b"", bytes(4), b""] if self.is_packed else [self._start, []]
 
     def __call__(self) -> Answer:
-        """Return the messages that there are; None if there are none."""
+        """Return the existing messages; None if there are none."""
         found = known(self._session, self._topic)
         try:
             if self.has_metadata:

@@ -33,9 +33,7 @@ def add(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError("not supported: XADD that trims (use XTRIM: whole cycles are removed)")
     if (own := given.next()) != b"*":
         index_of(own)
-        raise RefusedError(
-            "not supported: an id of one's own, as an id is a message's index (give *)"
-        )
+        raise RefusedError("not supported: an explicit id, as an id is a message's index (give *)")
     fields = given.rest()
     if not fields or len(fields) % 2:
         raise RefusedError("wrong number of arguments for 'xadd' command")
@@ -54,7 +52,7 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
     Append the messages of ``XADD`` commands for one queue, and return their ids.
 
     Raises:
-        RefusedError: The client may not; that is the answer of each command.
+        RefusedError: The client may not append; this is the answer to each command.
 
     """
     session.check_admitted()
@@ -105,7 +103,7 @@ def _one_by_one(
 
 
 def _in_line(found: ServedQueue, call: Callable[[], Answer], count: int = 1) -> Later:
-    """Return what appends once others have that wait for the queue's lock."""
+    """Return an append that waits in line for the queue's lock."""
     return Later(
         call,
         count,
@@ -129,7 +127,7 @@ def checked(found: ServedQueue, message: bytes) -> bytes:
 
 
 def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | None:
-    """Return a queue that the client may append to; make it if it may, and there is none."""
+    """Return a queue to which the client may append; create it if allowed and necessary."""
     found = session.queue("append", topic)
     if found is None and creates:
         session.check("create", topic)
@@ -138,7 +136,7 @@ def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | No
 
 
 def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait: bool) -> Answer:
-    """Append a message; None: it would have to wait, and may not."""
+    """Append a message; None if it would have to wait but may not."""
     try:
         index = found.append(message, may_wait=may_wait)
     except (QuireError, OSError) as error:
@@ -182,7 +180,7 @@ def delete_one(session: Session, request: Sequence[bytes]) -> Outcome:
     """Refuse: a message of a queue cannot be removed."""
     session.check("manage", topic_of(request[1]))
     raise RefusedError(
-        "not supported: removing one message, as a queue is only appended to (XTRIM removes whole"
+        "not supported: removing one message, as a queue is append-only (XTRIM removes whole"
         " cycles)"
     )
 
@@ -191,7 +189,7 @@ def delete_one(session: Session, request: Sequence[bytes]) -> Outcome:
 def set_last(session: Session, request: Sequence[bytes]) -> Outcome:
     """Refuse: an id is the index of a message."""
     session.check("manage", topic_of(request[1]))
-    raise RefusedError("not supported: setting the last id, as an id is the index of a message")
+    raise RefusedError("not supported: setting the last id, as ids are indexes of messages")
 
 
 @command("DEL", -2, "write", keys=(1, -1, 1))

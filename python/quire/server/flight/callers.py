@@ -96,7 +96,7 @@ class Callers(flight.ServerMiddlewareFactory):
     def start_call(
         self, info: flight.CallInfo, headers: dict[str, list[str] | list[bytes]]
     ) -> flight.ServerMiddleware:
-        """Take the token of a call; without one, nothing of a stream is received."""
+        """Take the token of a call; without one, no part of a stream is received."""
         token, is_basic = _token_in(headers)
         if info.method in _FIRST:
             self._found(token, "?")
@@ -104,10 +104,10 @@ class Callers(flight.ServerMiddlewareFactory):
 
     def of(self, context: flight.ServerCallContext) -> Caller:
         """
-        Return who calls.
+        Return the caller.
 
         Raises:
-            FlightUnauthenticatedError: A token is needed, and there is none that is valid.
+            FlightUnauthenticatedError: A token is required, and there is no valid one.
 
         """
         given = cast("CallerToken", context.get_middleware(KEY))
@@ -130,12 +130,12 @@ class Callers(flight.ServerMiddlewareFactory):
         if token is not None:
             self._note("wrong token", Caller(None, peer), "")
         raise flight.FlightUnauthenticatedError(
-            "a valid token is needed: give the header authorization: Bearer TOKEN"
+            "a valid token is required: send the header authorization: Bearer TOKEN"
         )
 
     def check(self, caller: Caller, right: Right, topic: str) -> None:
         """
-        Check that a client may do something with a queue.
+        Check that a client has a right to a queue.
 
         Raises:
             FlightUnauthenticatedError: The token has expired, or was revoked.
@@ -172,7 +172,7 @@ class Callers(flight.ServerMiddlewareFactory):
             return True
 
     def _audit(self, what: str, caller: Caller, topic: str) -> None:
-        """Write the first use that a connection makes of a queue to the audit log."""
+        """Record the first use of a queue by a connection in the audit log."""
         token = "" if caller.token is None else caller.token.name
         key = (caller.peer, token, what, topic)
         with self._lock:
@@ -186,7 +186,7 @@ class Callers(flight.ServerMiddlewareFactory):
 
     def streaming(self, caller: Caller) -> AbstractContextManager[None]:
         """
-        Count a stream of a client as long as it lasts.
+        Count a stream of a client while it lasts.
 
         Raises:
             RefusedError: There are too many streams.
@@ -214,6 +214,6 @@ def _token_in(headers: Mapping[str, Sequence[str | bytes]]) -> tuple[bytes | Non
 
 
 def _shown(peer: bytes | str) -> str:
-    """Return gRPC's text of an address as HOST:PORT."""
+    """Return gRPC's text for an address as HOST:PORT."""
     text = peer.decode("utf-8", "replace") if isinstance(peer, bytes) else peer
     return unquote(text).partition(":")[2][:100] or text[:100]

@@ -35,7 +35,7 @@ _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 
 def _taken(certificates: Certificates) -> dict[str, Any]:
     """
-    Return certificates as gRPC takes them.
+    Return certificates in gRPC's form.
 
     Raises:
         OptionsError: A file cannot be read.
@@ -56,7 +56,7 @@ def _text(path: str | PathLike[str]) -> str:
 
 
 def _refusal(address: tuple[str, int]) -> str | None:
-    """Return why the system refuses to listen on an address: gRPC does not say."""
+    """Return why the system refuses to listen on an address: gRPC does not report it."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     try:
         with socket.socket(family) as tried:
@@ -127,7 +127,7 @@ class FlightListener:
         return self._asked[0], self._service.port
 
     async def close(self) -> None:
-        """Stop listening; streams under way have a few seconds to end."""
+        """Stop listening; running streams have a few seconds to end."""
         service, self._service = self._service, None
         if service is None:
             return

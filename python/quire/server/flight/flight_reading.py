@@ -58,7 +58,7 @@ def _every_column(wanted: Wanted) -> pa.Schema:
 
 
 def batches_of(wanted: Wanted, queue: Queue) -> Iterator[pa.RecordBatch]:
-    """Yield the messages that are wanted, in batches of some megabytes."""
+    """Yield the requested messages, in batches of some megabytes."""
     scan = _scan(wanted, queue)
     columns = columns_of(wanted)
     if wanted.schema is None or not (wanted.method or wanted.payload or wanted.subtopic):
@@ -107,7 +107,7 @@ def _scan(wanted: Wanted, queue: Queue) -> Scan:
 
 def info_of(wanted: Wanted, queue: Queue, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
     """
-    Return the parts of what is wanted: an endpoint per cycle, in order.
+    Return the parts of a request: an endpoint per cycle, in order.
 
     Each ticket is for a range of indexes, so that clients read the parts in parallel, and the same
     messages again. ``app_metadata`` says how messages are numbered: ``bits`` of an index are the

@@ -29,7 +29,7 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 @dataclass(frozen=True, slots=True)
 class Shared:
     """
-    What the calls share with the other clients of a server.
+    The state that calls share with the other clients of a server.
 
     Attributes:
         queues: The queues.
@@ -64,7 +64,7 @@ class _AnyUser(flight.ServerAuthHandler):
 
 class FlightService(flight.FlightServerBase):
     """
-    A server of Arrow Flight; it listens as soon as it is made.
+    A server of Arrow Flight, which listens as soon as it is created.
 
     Args:
         location: Where, as ``grpc+tls://HOST:PORT``.
@@ -79,7 +79,7 @@ class FlightService(flight.FlightServerBase):
         super().__init__(location, auth_handler=_AnyUser(), middleware={KEY: shared.callers}, **tls)
 
     def end_streams(self) -> None:
-        """Have each stream end with its next batch."""
+        """Let each stream end with its next batch."""
         self._is_ending = True
 
     def list_flights(
@@ -106,7 +106,7 @@ class FlightService(flight.FlightServerBase):
     def get_schema(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> Any:  # noqa: ANN401 - a schema, its stubs say
-        """Return the columns of what a descriptor asks for."""
+        """Return the columns that a descriptor requests."""
         found = self._schema_of(context, descriptor)
         if isinstance(found, flight.FlightError):
             raise found.with_traceback(None) from None
@@ -127,7 +127,7 @@ class FlightService(flight.FlightServerBase):
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
-        """Return the parts of what a descriptor asks for, with a ticket for each."""
+        """Return the parts of a descriptor's request, with a ticket for each."""
         with self._answering("get_flight_info"):
             wanted = wanted_of(descriptor)
             found = self._readable(self._shared.callers.of(context), wanted)
@@ -137,7 +137,7 @@ class FlightService(flight.FlightServerBase):
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
     ) -> flight.FlightDataStream:
-        """Return the messages that a ticket asks for, as a stream of batches."""
+        """Return the messages that a ticket requests, as a stream of batches."""
         with self._answering("do_get"):
             wanted = wanted_by(ticket.ticket)
             caller = self._shared.callers.of(context)
@@ -185,7 +185,7 @@ class FlightService(flight.FlightServerBase):
                             writer.write(pa.py_buffer(json.dumps(answer).encode()))
 
     def _go_on(self, context: flight.ServerCallContext, caller: Caller) -> None:
-        """Check that a stream may go on."""
+        """Check that a stream may continue."""
         if self._is_ending:
             raise flight.FlightUnavailableError("the server ends")
         if context.is_cancelled():
@@ -201,7 +201,7 @@ class FlightService(flight.FlightServerBase):
         return found
 
     def _writable(self, caller: Caller, topic: str) -> ServedQueue:
-        """Return a queue that a client may append to; make it if the client may, and it is new."""
+        """Return a queue to which a client may append; create it if allowed and necessary."""
         self._shared.callers.check(caller, "append", topic)
         found = self._found(topic)
         if found is not None:
@@ -222,7 +222,7 @@ class FlightService(flight.FlightServerBase):
     @contextmanager
     def _answering(self, call: str) -> Generator[None]:
         """
-        Answer with an error of Flight: of others, gRPC shows where in the server they were raised.
+        Answer with an error of Flight: for others, gRPC would show where in the server they arose.
 
         Its ``extra_info`` is the name of the error in :mod:`quire.errors`.
         """
@@ -240,7 +240,7 @@ class FlightService(flight.FlightServerBase):
 
     @contextmanager
     def _checking(self, found: ServedQueue) -> Generator[None]:
-        """Use a queue; close one whose files are removed or damaged: it is opened again."""
+        """Use a queue; close it if its files were removed or damaged, to be opened again."""
         try:
             with self._shared.queues.using(found):
                 yield

@@ -192,7 +192,9 @@ class Visitors:
             return
         wanted = self.form_key(visitor)
         if visitor.is_new or not hmac.compare_digest(wanted.encode(), given.encode()):
-            raise RefusedError("the form is not of this page, or too old: load the page again")
+            raise RefusedError(
+                "the form does not belong to this page, or is too old: load the page again"
+            )
 
     def check_host(self, request: Request) -> None:
         """
@@ -210,7 +212,9 @@ class Visitors:
         except ValueError:
             host = ""
         if host != "localhost" and not _is_number(host):
-            raise RefusedError("the page is at the name localhost, or at a number, without a token")
+            raise RefusedError(
+                "without a token, the page is available only as localhost or by an IP address"
+            )
 
     def check(self, visitor: Visitor, right: Right, topic: str) -> None:
         """

@@ -85,7 +85,7 @@ class Changes:
         letter = await self._shown.of_queue(queue, lambda: letters_among(queue, [index]).get(index))
         topic = None if letter is None else self._shown.topic_at(letter.source, visitor)
         if letter is None or topic is None:
-            raise RefusedError(f"no dead letter of a queue that is here: index={index}")
+            raise RefusedError(f"not a dead letter of a queue on this server: index={index}")
         source = self._shown.queue_named(topic, visitor, "append")
         if not await self.is_of(source, letter):
             raise RefusedError(
@@ -115,7 +115,7 @@ class Changes:
         """Show the form of a new queue, or make the queue."""
         if not visitor.may_create:
             self._context.note("refused", visitor, "create")
-            raise HTTPException(FORBIDDEN, "the token may create no queue")
+            raise HTTPException(FORBIDDEN, "the token may not create queues")
         if request.method == "GET":
             return self._creation(visitor, {"name": request.query_params.get("name", "")})
         form = await self._form(request, visitor, UNKNOWN_BYTES)
@@ -128,7 +128,7 @@ class Changes:
         topic, options = creation_of(form)
         self._visitors.check(visitor, "create", topic)
         if self._context.queues.current(topic) is not None:
-            raise RefusedError(f"there is a queue of this name: name={topic}")
+            raise RefusedError(f"a queue of this name exists: name={topic}")
         self._context.create(topic, options)
         self._shown.forget_topics()
         if visitor.may("read", topic):

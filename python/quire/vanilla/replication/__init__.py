@@ -3,8 +3,8 @@ TCP replication of Vanilla Chronicles, in the protocol of Java Chronicle 3.4 to 
 
 A :class:`Source` sends the messages of its queue to any number of :class:`Sink`, which keep copies
 with the same indexes. A :class:`RemoteAppender`, with asyncio, and a
-:class:`BlockingRemoteAppender` append to the queue of a source. Each may be Java's. docs/vanilla.md
-has the protocol.
+:class:`BlockingRemoteAppender` append to the queue of a source. Either side may be Java's.
+``docs/vanilla.md`` describes the protocol.
 
 ``wire_frames`` is what goes over the wire; ``source_session`` and ``sink_session`` are the sides of
 a connection, which the drivers of :mod:`quire.replication` connect.

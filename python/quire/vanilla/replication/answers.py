@@ -1,4 +1,4 @@
-"""A source's answers to messages that either kind of remote appender submits."""
+"""A source's answers to messages that remote appenders submit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def submitted(payload: bytes, *, is_answered: bool) -> bytes:
 
 class Answers:
     """
-    The answers of a source, one for each message, out of the bytes of its connection.
+    Parses the answers of a source, one for each message, from the bytes of its connection.
 
     Args:
-        peer: Its address, for errors.
+        peer: The source's address, for errors.
 
     """
 
@@ -30,8 +30,8 @@ class Answers:
         Return the index of the message, once the answer is complete.
 
         Raises:
-            UnsupportedError: The source takes no messages.
-            ReplicationError: The source sent another frame than an answer, or two answers.
+            UnsupportedError: The source does not accept messages.
+            ReplicationError: The source sent a frame that is not an answer, or two answers.
 
         """
         found: list[Run | Marked] = [
@@ -43,7 +43,7 @@ class Answers:
             case [Marked(mark=Mark.ACK, index=index)]:
                 return index
             case [Marked(mark=Mark.NACK)]:
-                raise UnsupportedError(f"the source takes no messages: peer={self._peer}")
+                raise UnsupportedError(f"the source does not accept messages: peer={self._peer}")
             case _:
                 text = "a source answered a submitted message unexpectedly"
                 raise ReplicationError(f"{text}: found={found[0]!r:.80} peer={self._peer}")

@@ -21,7 +21,7 @@ class BlockingRemoteAppender:
     """
     Appends messages to the queue of a source that accepts them, and waits for each answer.
 
-    Threads may share it: their messages go one after the other.
+    Threads may share it: their messages are sent one after the other.
 
     Args:
         host: The address of the source.
@@ -89,13 +89,13 @@ class BlockingRemoteAppender:
 
     def write_bytes(self, payload: bytes) -> int:
         """
-        Append a message; its index.
+        Append a message; return its index.
 
         Raises:
             PeerLostError: The connection was lost: whether the message was appended is not known.
             PeerSilentError: The source did not answer: whether the message was appended is not
                 known.
-            UnsupportedError: The source takes no messages.
+            UnsupportedError: The source does not accept messages.
 
         """
         with self._turn:
@@ -113,7 +113,7 @@ class BlockingRemoteAppender:
 
     def write_bytes_unacknowledged(self, payload: bytes) -> None:
         """
-        Append a message without waiting for the source; if it is lost, nothing says so.
+        Append a message without waiting for the source; a loss is not reported.
 
         Raises:
             PeerLostError: The connection was lost.

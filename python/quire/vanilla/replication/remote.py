@@ -60,13 +60,13 @@ class RemoteAppender:
 
     async def write_bytes(self, payload: bytes) -> int:
         """
-        Append a message; its index.
+        Append a message; return its index.
 
         Raises:
             PeerLostError: The connection was lost: whether the message was appended is not known.
             PeerSilentError: The source did not answer: whether the message was appended is not
                 known.
-            UnsupportedError: The source takes no messages.
+            UnsupportedError: The source does not accept messages.
 
         """
         async with self._turn:
@@ -85,7 +85,7 @@ class RemoteAppender:
 
     async def write_bytes_unacknowledged(self, payload: bytes) -> None:
         """
-        Append a message without waiting for the source; if it is lost, nothing says so.
+        Append a message without waiting for the source; a loss is not reported.
 
         Raises:
             PeerLostError: The connection was lost.

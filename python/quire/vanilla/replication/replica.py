@@ -28,7 +28,7 @@ class Replica:
 
     Args:
         path: Its directory.
-        options: Those of :func:`quire.vanilla.open`.
+        options: Options of :func:`quire.vanilla.open`.
 
     Raises:
         LockHeldError: Another sink keeps this copy.
@@ -96,11 +96,11 @@ class Replica:
 
     def store(self, run: Run) -> None:
         """
-        Append messages, after those of them that are there already.
+        Append messages, except those that the copy already has.
 
         Raises:
-            ReplicationError: A message would get another index than at the source, or the copy
-                holds another message at that index.
+            ReplicationError: A message would get another index than at the source, or the copy has
+                a different message at that index.
             TableLostError: The directory was renamed, removed or replaced.
 
         """
@@ -134,16 +134,16 @@ class Replica:
             held = self._tailer.read()
             # Readers may change a message in place, but not its length.
             if held is None or len(held.view) != len(payload):
-                text = "the copy holds another message than the source"
+                text = "the copy has a different message from the source"
                 raise ReplicationError(f"{text}: index={run.first + place:#x} path={self.path}")
         return len(run.payloads)
 
     def _check_cycle(self, cycle: int, index: int) -> None:
-        """Refuse what is of no likely time: the source's cycles have another length."""
+        """Refuse an index of an unlikely time: the source's cycles must have another length."""
         length_ms = self._queue.cycle_length_ms
         start_ms = cycle * length_ms
         if _EARLIEST_MS <= start_ms + length_ms and start_ms <= time() * 1000 + _TEN_YEARS_MS:
             return
-        text = "the cycles of the source are not those of the copy"
+        text = "the cycles of the copy differ from those of the source"
         asked = f"index={index:#x} cycle={cycle} cycle_length_ms={length_ms} path={self.path}"
         raise ReplicationError(f"{text}: {asked} (roll_cycle, entries_per_cycle)")

@@ -31,15 +31,15 @@ class Sink(AnySink[SinkSession]):
         acknowledge: Report to the source what is stored. Only Quire's sources understand it;
             Java's close the connection.
         reconnect_s: How long to wait before connecting again.
-        attempts: Give up after this many connections in a row that brought nothing; None: never.
-        silence_s: A connection that brings nothing for this long is lost. Sources send a heartbeat
-            every 2.5 s.
+        attempts: Give up after this many successive connections without progress; None: never.
+        silence_s: A connection that is silent for this long counts as lost. Sources send a
+            heartbeat every 2.5 s.
         on_cycle: Called with the number of each cycle when its first messages are stored. An
             exception of it ends the replication.
         listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
             do, one at a time. A source that cannot be followed is logged, and does not end it.
-        options: Those of :func:`quire.vanilla.open` for the copy. Cycles must be those of the
-            source; ``synchronous=True`` acknowledges what is on the medium.
+        options: Options of :func:`quire.vanilla.open` for the copy. Its cycles must be those of the
+            source; with ``synchronous=True``, only messages on the medium are acknowledged.
 
     Raises:
         LockHeldError: Another sink keeps this copy.
@@ -98,9 +98,9 @@ class Sink(AnySink[SinkSession]):
 
     async def in_sync(self) -> None:
         """
-        Wait until the source says that it has no more messages for now.
+        Wait until the source reports that it has no more messages for now.
 
-        It says so in its next heartbeat.
+        It does so in its next heartbeat.
         """
         before = self._in_syncs
         await self._until(lambda: self._in_syncs > before)

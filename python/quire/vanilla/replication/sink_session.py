@@ -1,4 +1,4 @@
-"""A sink's side of one connection: where it resumes, and what it takes. It knows no sockets."""
+"""A sink's side of one connection: where it resumes, which messages it takes; no sockets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_TICK_S: Final = 0.25
 
 
 class _Turn(Enum):
-    """What the source has to say next."""
+    """The frame that the source must send next."""
 
     ANSWER = auto()
     ECHO = auto()
@@ -34,13 +34,13 @@ class _Turn(Enum):
 
 class SinkSession:
     """
-    What a sink says to its source.
+    The sink's side of a connection, without the socket.
 
     Args:
-        replica: What stores the messages.
+        replica: Stores the messages.
         peer: The source's address, for errors.
-        acknowledge: Whether the source is sent what is stored.
-        silence_s: How long the source may be silent, or take nothing.
+        acknowledge: Whether stored messages are acknowledged to the source.
+        silence_s: How long the source may be silent, or read nothing.
         now_ns: The time, of a clock that is never set back.
 
     """
@@ -137,7 +137,7 @@ class SinkSession:
         return bool(self._unsynced)
 
     def sync(self) -> None:
-        """Store what came, on the medium, and acknowledge it: may take long."""
+        """Store the received messages on the medium, and acknowledge them: may take long."""
         while self._unsynced:
             self._keep(self._unsynced.popleft())
 

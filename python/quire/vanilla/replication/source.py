@@ -21,21 +21,21 @@ from quire.vanilla.replication.source_session import Limits, SinkStatus, SourceS
 
 class Source(AnySource[SourceSession]):
     """
-    Sends every message of a queue to each sink that subscribes, and goes on as messages come.
+    Sends every message of a queue to each sink that subscribes, including new ones as they come.
 
-    Anyone who reaches the port reads the queue: the protocol has no passwords and no encryption.
-    A sink that breaks the protocol, or takes nothing, is disconnected with a line in the log
-    ``quire``; the others do not notice.
+    Anyone who reaches the port can read the queue: the protocol has no passwords and no encryption.
+    A sink that breaks the protocol, or reads nothing, is disconnected with a line in the log
+    ``quire``; the others are not affected.
 
     Args:
         queue: An open Vanilla Chronicle, which stays open. Any process may append to it.
         host: The address to listen on.
-        port: The port; 0 takes a free one, see :attr:`address`.
-        heartbeat_s: After this long without a message, a sink gets a heartbeat.
-        timeout_s: A sink is disconnected that takes nothing, or leaves a request unfinished, for
-            this long.
+        port: The port; 0 picks a free one, see :attr:`address`.
+        heartbeat_s: A sink gets a heartbeat after this long without a message.
+        timeout_s: A sink that reads nothing, or leaves a request unfinished, for this long is
+            disconnected.
         accept_submits: Whether peers may append to the queue.
-        max_submit_bytes: The longest message that they may submit.
+        max_submit_bytes: The longest message that peers may submit.
         max_sinks: How many connections there may be at once.
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
 
@@ -75,7 +75,9 @@ class Source(AnySource[SourceSession]):
         if not isinstance(queue, VanillaQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "a VanillaQueue", queue)
         if accept_submits and queue.read_only:
-            raise ReadOnlyError(f"accept_submits=True writes: queue={queue.path} read_only=True")
+            raise ReadOnlyError(
+                f"accept_submits=True needs a writable queue: queue={queue.path} read_only=True"
+            )
         super().__init__(queue.path, host=host, port=port, max_sinks=max_sinks, connects=connects)
         self._queue = queue
         self._limits = Limits(
@@ -122,7 +124,8 @@ class Source(AnySource[SourceSession]):
 
         Args:
             tailer: A tailer of the queue. With a name, it resumes where it stopped.
-            sinks: How many sinks must be subscribed; all that are must have a message.
+            sinks: How many sinks must be subscribed at least; all subscribed ones must have a
+            message.
 
         Raises:
             UnsupportedError: A subscribed sink does not acknowledge. Java's never do.

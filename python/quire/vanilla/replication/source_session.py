@@ -30,10 +30,10 @@ class SinkStatus(NamedTuple):
         late = [each.peer for each in source.sinks if each.sent_index != queue.last_index]
 
     Attributes:
-        peer: Its address.
+        peer: The sink's address.
         subscribed: Whether it gets messages.
-        sent_index: The last message it was sent; None before the first.
-        acknowledged_index: The last message it says it has stored; None if it never said so.
+        sent_index: The last message that it was sent; None before the first.
+        acknowledged_index: The last message that it has acknowledged; None before the first.
 
     """
 
@@ -45,10 +45,10 @@ class SinkStatus(NamedTuple):
 
 class Acknowledged:
     """
-    What a sink says it has stored: the last message of each cycle.
+    The messages that a sink has acknowledged: the last one of each cycle.
 
-    A slow writer may add to a cycle after newer ones began, so that one index says nothing about
-    other cycles.
+    A slow writer may append to a cycle after newer ones began, so one index does not cover other
+    cycles.
     """
 
     def __init__(self, entries_per_cycle: int) -> None:
@@ -56,7 +56,7 @@ class Acknowledged:
         self._ends: dict[int, int] = {}
 
     def add(self, index: int) -> None:
-        """Note that a message, and those before it in its cycle, are stored."""
+        """Record that a message, and the earlier ones of its cycle, are stored."""
         cycle = index // self._entries_per_cycle
         self._ends[cycle] = max(index, self._ends.get(cycle, index))
         if len(self._ends) > _CYCLES_KEPT:
@@ -77,12 +77,12 @@ class Acknowledged:
 
 class Limits(NamedTuple):
     """
-    What a source grants its sinks.
+    A source's limits for its sinks.
 
     Attributes:
         heartbeat_s: After how long without a message a sink gets a heartbeat.
-        timeout_s: How long it may take nothing, or leave a request unfinished.
-        submit_bytes: The longest message that it may submit.
+        timeout_s: How long a sink may read nothing, or leave a request unfinished.
+        submit_bytes: The longest message that a sink may submit.
 
     """
 
@@ -93,14 +93,15 @@ class Limits(NamedTuple):
 
 class SourceSession:
     """
-    What a source says to one sink.
+    The source's side of one connection, without the socket.
 
     Args:
         queue: The source's queue.
         peer: The sink's address.
-        limits: What it is granted.
-        appender: Appends what the sink submits; None: it may not.
-        check: Called before messages or heartbeats are sent: raises what ends the connection.
+        limits: The limits for the sink.
+        appender: Appends submitted messages; None: the sink may not submit any.
+        check: Called before messages or heartbeats are sent; an exception of it ends the
+        connection.
         now_ns: The time, of a clock that is never set back.
 
     """
@@ -180,8 +181,8 @@ class SourceSession:
         Take bytes that the sink sent.
 
         Raises:
-            ReplicationError: The bytes break the protocol, or what the sink asks for cannot be
-                done.
+            ReplicationError: The bytes break the protocol, or the sink's request cannot be
+                fulfilled.
 
         """
         self._now_ns = now_ns
@@ -219,7 +220,7 @@ class SourceSession:
             self._send(wire_frames.marked(Mark.ACK, index))
 
     def _subscribe(self, last: int) -> bytes:
-        """Go to where a sink wants to begin: it gets its last message again."""
+        """Go to the place at which a sink wants to begin: it gets its last message again."""
         if last == wire_frames.TO_END:
             found = self._queue.last_index
             last = wire_frames.FROM_START if found is None else found
@@ -292,7 +293,7 @@ class SourceSession:
         """
         since_ns, timeout_s = self._asked_ns, self._limits.timeout_s
         if since_ns is not None and now_ns - since_ns >= timeout_s * 1e9:
-            text = "the sink sent nothing, or no whole request, for too long"
+            text = "the sink sent nothing, or no complete request, for too long"
             raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}")
 
     def end(self) -> None:

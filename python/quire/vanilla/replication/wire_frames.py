@@ -25,10 +25,10 @@ PAYLOAD_MAX: Final = 128 << 20
 """Java's sinks refuse longer messages."""
 
 JAVA_READS_FROM: Final = 20
-"""Java's sinks do not look at the next frame before they have this many bytes."""
+"""Java's sinks do not process the next frame before they have this many bytes."""
 
 UNSUPPORTED: Final = -4
-"""The index in a NACK of a source that takes no messages."""
+"""The index in a NACK of a source that does not accept messages."""
 
 _ACTION: Final = struct.Struct("<q")
 _REQUEST: Final = struct.Struct("<qq")
@@ -97,7 +97,7 @@ def messages(indexes: Sequence[int], offsets: Sequence[int], data: memoryview) -
 
 
 class Request(NamedTuple):
-    """What a sink asks for."""
+    """A request of a sink."""
 
     action: Action
     argument: int
@@ -106,11 +106,11 @@ class Request(NamedTuple):
 
 class RequestReader:
     """
-    Requests out of the bytes of a connection, wherever these are cut.
+    Parses requests from the bytes of a connection, however they are split.
 
     Args:
-        submit_limit: The longest message that may be submitted; None: no messages are taken, and
-            the payloads of those that want an answer are dropped.
+        submit_limit: The longest message that may be submitted; None: no messages are accepted, and
+            the payloads of those that expect an answer are dropped.
 
     """
 
@@ -165,7 +165,7 @@ class RequestReader:
         return Request(action, argument, payload)
 
     def _drop(self) -> Request | None:
-        """Drop the payload of a message that is not taken; return its request at the end."""
+        """Drop the payload of a message that is not accepted; return its request at the end."""
         count = min(self._to_drop, len(self._buffer))
         del self._buffer[:count]
         self._to_drop -= count
@@ -181,7 +181,7 @@ class RequestReader:
             raise ReplicationError(f"{text}: found={length} limit={limit or 0}")
         if limit is None and action == Action.SUBMIT_NO_ACK:
             # Only the end of the connection says that the message is not stored.
-            text = "a sink submitted a message, and this source takes none"
+            text = "a sink submitted a message, but this source does not accept any"
             raise ReplicationError(f"{text}: length={length}")
 
 
@@ -196,7 +196,7 @@ def _action(code: int) -> Action:
 
 
 class FrameReader:
-    """Frames out of the bytes of a connection, wherever these are cut."""
+    """Parses frames from the bytes of a connection, however they are split."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -234,13 +234,13 @@ class FrameReader:
             return 0
         length = int(_FRAME.unpack_from(self._buffer)[0])
         if length > PAYLOAD_MAX:
-            text = "a source announced a message that is too long"
+            text = "the source announced a message that is too long"
             raise ReplicationError(f"{text}: length={length} limit={PAYLOAD_MAX}")
         return max(length, 0)
 
 
 def _run_at(data: bytes, at: int, first: int) -> tuple[Run, int]:
-    """Return the complete messages from a place on that follow one another, and where they end."""
+    """Return the consecutive complete messages from a place on, and where they end."""
     payloads: list[bytes] = []
     unpack, expected, end = _FRAME.unpack_from, first, len(data) - FRAME_BYTES
     while at <= end:

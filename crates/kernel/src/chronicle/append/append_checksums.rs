@@ -67,7 +67,7 @@ impl AppendChecksums {
             if let Err(error) = self.note_all(queue, cycle, sequence, span) {
                 (self.open, self.failed) = (None, Some(cycle));
                 warnings::leave(format!(
-                    "checksums of appends are no longer kept: cycle={cycle} error={error}"
+                    "append checksums are no longer written: cycle={cycle} error={error}"
                 ));
             }
         }

@@ -24,7 +24,7 @@ impl AppendTimes {
         if let Err(error) = self.try_note(queue, cycle, sequence, now_ms) {
             (self.points, self.failed) = (None, Some(cycle));
             warnings::leave(format!(
-                "append times are no longer kept: cycle={cycle} error={error}"
+                "append times are no longer written: cycle={cycle} error={error}"
             ));
         }
     }

@@ -475,7 +475,8 @@ impl End<'_, DetachedGuard<'_>> {
         }
         self.queue().close_cycle(&mut tail.view, self.guard)?;
         warnings::leave(format!(
-            "the file that was appended to had been removed, with what was in it: file={}",
+            "the roll file had been removed while it was appended to, and its messages are lost: \
+             file={}",
             file.path().display()
         ));
         if is_next { self.roll_to(self.state.lowest) } else { Ok(()) }
@@ -513,8 +514,8 @@ fn check_clock(queue: &Queue, cycle: i32, now: i64) -> Result<()> {
         queue.warn_once(newest, || {
             let (now, starts) = (time_text(now), time_text(span.start));
             format!(
-                "the newest cycle is far ahead of the clock, and gets every message until then: \
-                 cycle={newest} starts={starts} now={now} path={}",
+                "the newest cycle is far ahead of the clock; until the clock reaches it, it gets \
+                 every message: cycle={newest} starts={starts} now={now} path={}",
                 path.display()
             )
         });

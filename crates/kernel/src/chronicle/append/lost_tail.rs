@@ -60,8 +60,8 @@ fn rewind_tailer(table: &TableStore, name: &str, stored: i64, end: i64) -> Resul
         cells.add_acq_rel(version, 1, step!("tailer.version.add"));
     }
     warnings::leave(format!(
-        "the end of a file was lost, with messages that a tailer had read: it goes on with the first \
-         new one: tailer={name} stored={stored:#x} continued_at={end:#x} path={}",
+        "the end of a file was lost, with messages that a tailer had read; it continues with the \
+         first new one: tailer={name} stored={stored:#x} continued_at={end:#x} path={}",
         table.path().display()
     ));
     Ok(())

@@ -242,7 +242,7 @@ fn run(pretoucher: &Weak<Pretoucher>, interval: Duration) {
         match pretoucher.execute(&Detached::here(), None) {
             Ok(()) | Err(Error::Closed { .. }) => reported.clear(),
             Err(error) => {
-                let text = format!("the pretoucher failed, and goes on trying: error={error}");
+                let text = format!("the pretoucher failed, and keeps trying: error={error}");
                 if text != reported {
                     warnings::leave(text.clone());
                     reported = text;

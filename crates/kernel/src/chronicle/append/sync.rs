@@ -161,7 +161,7 @@ impl Unsynced {
             lost
         };
         let gone = std::io::Error::from_raw_os_error(libc::ENOENT);
-        Err(Error::io("cannot sync what was removed", &lost, gone))
+        Err(Error::io("cannot sync a removed file", &lost, gone))
     }
 
     /// The open file, if it was removed while it was appended to and holds messages that were never

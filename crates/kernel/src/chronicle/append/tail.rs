@@ -283,7 +283,7 @@ impl Tail {
     fn clear_abandoned(&self, found: u32, _guard: &WriteGuard<'_>) -> Result<()> {
         let (file, position) = (self.view.file(), self.free);
         warnings::leave(format!(
-            "an unfinished document is written over: file={} position={position:#x} \
+            "an unfinished document is overwritten: file={} position={position:#x} \
              header={found:#010x}",
             file.path().display()
         ));

@@ -194,8 +194,8 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
     if leads_past(&mut view, &end)? {
         keep_aside(file.window.file(), path, end.position)?;
         warnings::leave(format!(
-            "messages were lost, as by a power cut: the file ends before what its index says: \
-             file={} position={:#x} sequence={}",
+            "messages were lost, as by a power cut: the file ends before messages that its index \
+             names: file={} position={:#x} sequence={}",
             path.display(),
             end.position,
             end.next_sequence()
@@ -216,8 +216,8 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
 fn done(file: &File, path: &Path) {
     if let Err(error) = fault::call!("restart.file.touch", files::touch(file)) {
         warnings::leave(format!(
-            "cannot set the time of a file that was looked at, the next opener does so again: \
-             file={} error={error}",
+            "cannot set the time of a file that was examined, so the next process that opens the \
+             queue examines it again: file={} error={error}",
             path.display()
         ));
     }

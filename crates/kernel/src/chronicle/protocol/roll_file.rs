@@ -117,8 +117,9 @@ pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
     store::parse(&payload).map(Some).ok_or_else(|| {
         if store::is_nameless_version_4(&payload) {
             return Error::Unsupported(format!(
-                "a file of version 4 with the wire type FIELDLESS_BINARY, whose header has no names, as \
-                 to Java 5 (read it with Java 4, and append its messages to another queue): file={}",
+                "a version 4 file of the wire type FIELDLESS_BINARY, whose header has no names and \
+                 cannot be read by Java 5 either (read it with Java 4, and append its messages to \
+                 another queue): file={}",
                 window.path().display()
             ));
         }

@@ -45,8 +45,8 @@ pub fn roll_cycle(
     };
     let shape = shape.ok_or_else(|| {
         unknown(
-            "the index layout of this roll cycle is known only to who made it, so name it with \
-                 roll_cycle=RollCycle(...)",
+            "the index layout of this custom roll cycle is not recorded, so pass \
+             roll_cycle=RollCycle(...)",
         )
     })?;
     let made =

@@ -28,7 +28,7 @@ pub fn base_in(
             "a message that is stored in full, at most {FARTHEST} indexes before, with the CRC-32 \
              {sum:#010x}"
         );
-        let what = "a message is stored as the difference to one that is not there";
+        let what = "a message is stored as the difference to a missing one";
         Error::corrupt(what, &view.path(), position, found, expected)
     };
     let sequence = at.sequence.checked_sub(u64::from(distance));

@@ -61,7 +61,7 @@ impl Queue {
         let found = word.read();
         let Some((pid, is_alive)) = recovery::holder_of(table, found) else { return Ok(None) };
         if is_alive && !force {
-            let what = format!("the holder of the lock lives: lock={key} holder_pid={pid}");
+            let what = format!("the holder of the lock is alive: lock={key} holder_pid={pid}");
             return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
         }
         let freed = word.force(found);

@@ -67,8 +67,8 @@ impl LowSpace {
         let Left { free, total } = left;
         warnings::leave(format!(
             "the disk is almost full: path={} free_bytes={free} total_bytes={total} \
-             low_space_percent={percent} low_space_bytes={bytes} (make room: appends fail when \
-             nothing is left)",
+             low_space_percent={percent} low_space_bytes={bytes} (make room: appends fail when the \
+             disk is full)",
             window.path().display()
         ));
     }

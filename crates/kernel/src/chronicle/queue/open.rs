@@ -210,7 +210,7 @@ fn open_read_only(
     let table = TableStore::open_read_only(path, may_wait)?;
     if table.is_none() && has_unfinished_table(path) {
         warnings::leave(format!(
-            "{} was never completed: the queue is read without it, by the names of its files \
+            "{} was never completed: the queue is read without it, by the names of its roll files: \
              path={}",
             table::FILE_NAME,
             path.display()
@@ -261,7 +261,7 @@ fn open_single(path: &Path, options: &Options, may_wait: &mut Detached) -> Resul
     }
     if !options.read_only {
         return Err(Error::Unsupported(format!(
-            "appending to one roll file alone: open its directory, or the file with read_only=True \
+            "appending to a single roll file: open its directory, or the file with read_only=True: \
              path={}",
             path.display()
         )));
@@ -383,7 +383,7 @@ fn zone_of(dir: &Path, options: &Options, name: Option<&str>) -> Result<Option<T
     match name.map_or(Ok(None), Schedule::zone) {
         Err(error) if options.read_only => {
             warnings::leave(format!(
-                "cycles are taken to start in UTC: {error} path={}",
+                "cycles are assumed to start in UTC: {error} path={}",
                 dir.display()
             ));
             Ok(None)
@@ -516,8 +516,8 @@ fn check_stored_wire_type(dir: &Path, asked: &str, found: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "another wire type than the queue was made with: asked={asked} found={found} path={} (open \
-         it without wire_type, or make a new queue)",
+        "another wire type than the queue was created with: asked={asked} found={found} path={} \
+         (open it without wire_type, or create a new queue)",
         dir.display()
     )))
 }

@@ -94,7 +94,9 @@ impl Known {
     fn without(&mut self, error: &Error) -> Option<Arc<SideFile>> {
         if matches!(error, Error::Corrupt { .. }) && !std::mem::replace(&mut self.has_warned, true)
         {
-            warnings::leave(format!("those who wait look for messages themselves: {error}"));
+            warnings::leave(format!(
+                "waiting readers cannot be woken, and poll for messages: {error}"
+            ));
         }
         None
     }

@@ -34,8 +34,8 @@ pub fn check(dir: &Path, options: &Options) {
         if is_new((found.dev(), found.ino(), path.to_path_buf())) {
             let (mode, owner) = (found.mode() & 0o7777, found.uid());
             warnings::leave(format!(
-                "{why}: path={} mode={mode:04o} owner={owner} (who can change a queue can forge, \
-                 remove and damage its messages: docs/security.md)",
+                "{why}: path={} mode={mode:04o} owner={owner} (anyone who can change a queue can \
+                 forge, remove and damage its messages: docs/security.md)",
                 path.display()
             ));
         }
@@ -49,7 +49,7 @@ fn who_else(found: &Metadata, options: &Options) -> Option<&'static str> {
     }
     if found.mode() & BY_OTHERS != 0 && options.file_mode & BY_OTHERS == 0 {
         return Some(
-            "every user of this machine may write to this queue: take the right away (chmod o-w)",
+            "every user of this machine may write to this queue: remove the permission (chmod o-w)",
         );
     }
     let is_shared = options.file_mode & BY_GROUP != 0;

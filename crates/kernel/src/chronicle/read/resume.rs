@@ -41,7 +41,7 @@ impl LastWritten {
         }
         if queue.path() == output.path() {
             return Err(Error::Invalid(format!(
-                "the queue that was written is needed, not the one that is read: path={path}"
+                "expected the queue that was written, not the one that is read: path={path}"
             )));
         }
         let tailer = Tailer::new(Arc::clone(output), None, Signals::Deferred(may_wait))?;
@@ -79,7 +79,7 @@ impl LastWritten {
         match tailer.open_document(may_wait, false)? {
             Some(open) if found => tailer.close_document(may_wait, &open),
             _ => Err(Error::IndexOutOfRange(format!(
-                "a history names a message that is not there: index={index:#x} path={} \
+                "a history names a missing message: index={index:#x} path={} \
                  named_by={in_output:#x} output={}",
                 tailer.queue().path().display(),
                 self.tailer.queue().path().display()

@@ -292,7 +292,7 @@ fn check_characters(table: &TableStore, name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "a tailer's name is made of printable Latin-1 characters: name={name:?}"
+        "a tailer's name must consist of printable Latin-1 characters: name={name:?}"
     )))
 }
 
@@ -304,8 +304,8 @@ fn check_case(table: &TableStore, name: &str) -> Result<()> {
     match same.filter(|found| **found != wanted) {
         None => Ok(()),
         Some(found) => Err(Error::Invalid(format!(
-            "another tailer's name differs in case alone: name={name:?} known={:?} path={} \
-             (names of tailers are the same in any case)",
+            "another tailer's name differs only in case: name={name:?} known={:?} path={} (names \
+             of tailers are case-insensitive)",
             found.get(TAILER_PREFIX.len()..).unwrap_or(found),
             table.path().display()
         ))),

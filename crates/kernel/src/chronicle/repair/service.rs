@@ -16,7 +16,7 @@ pub fn keep_out(queue: &Queue) -> Result<OwnDirectory> {
     if directory.try_lock()? {
         return Ok(directory);
     }
-    let what = "a service or a conversion writes to this queue, and would not write again what is \
-                cut off, end it first:";
+    let what = "a service or a conversion writes to this queue, and would not write messages again \
+                that are cut off; stop it first:";
     Err(Error::WriterInUse { what: what.to_owned(), path: queue.path().to_path_buf() })
 }

@@ -97,7 +97,7 @@ fn check(path: &Path, cells: &Cells) -> Result<std::result::Result<Shape, String
         return Ok(Err(format!("magic={magic:#x} expected={MAGIC:#x}")));
     }
     if load(layout::SUM_AT) != layout::sum(version, keyed, step, start) || keyed > 1 || step == 0 {
-        return Ok(Err("the sum of its header is another".to_owned()));
+        return Ok(Err("the checksum of its header is wrong".to_owned()));
     }
     if version != VERSION {
         return Err(Error::Unsupported(format!(

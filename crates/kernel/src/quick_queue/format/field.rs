@@ -16,9 +16,12 @@ pub enum FieldError {
     Unterminated { field: &'static str, position: usize, length: usize },
     #[error("not a {field}: position={position} found={found} expected={expected}")]
     Unexpected { field: &'static str, position: usize, found: String, expected: &'static str },
-    #[error("pack_string takes ASCII characters, pack_unicode all: character={0:?}")]
+    #[error("pack_string takes only ASCII characters, pack_unicode takes any: character={0:?}")]
     NotAscii(char),
-    #[error("a text holds no NUL character, which ends it: field={field} position={position}")]
+    #[error(
+        "a text must not contain a NUL character, which would end it: field={field} \
+         position={position}"
+    )]
     Nul { field: &'static str, position: usize },
     #[error("too long for a field: field={field} length={length} limit={limit}")]
     TooLong { field: &'static str, length: usize, limit: u32 },

@@ -42,8 +42,8 @@ impl Durable {
     /// Returns when every message of the queue is on the medium.
     pub fn sync(&mut self) -> Result<()> {
         if self.has_failed {
-            let what = "an earlier sync failed, and what was written before it may be lost (close \
-                        the queue and look at its last messages)";
+            let what = "an earlier sync failed, and messages written before it may be lost (close \
+                        the queue and check its last messages)";
             return Err(Error::io(what, &self.dir, io::Error::from_raw_os_error(libc::EIO)));
         }
         let synced = self.sync_files();

@@ -49,7 +49,7 @@ pub fn repair(may_wait: &mut Detached, dir: &Path, layout: Layout, file_mode: u3
         |may_wait: &Detached, step| lock.keep(&path, REPAIR, Kind::Exclusive, step, may_wait);
     patiently(Signals::Handled(may_wait), TIMEOUT, keep).map_err(|error| match error {
         Error::FileLocked { .. } => {
-            let what = "another writer is looking for what a power cut took".to_owned();
+            let what = "another writer is repairing the queue after a power cut".to_owned();
             Error::WriterInUse { what, path: dir.to_path_buf() }
         }
         error => error,
@@ -139,7 +139,8 @@ impl<'a> Repair<'a> {
         }
         if self.clear(end, due.span)? {
             warnings::leave(format!(
-                "a power cut took messages: the queue ends before them: index={end:#x} path={}",
+                "messages were lost in a power cut: the queue ends before them: index={end:#x} \
+                 path={}",
                 self.dir.display()
             ));
         }

@@ -68,7 +68,9 @@ impl CycleFormat {
     /// The error is why the pattern cannot be used.
     pub fn new(pattern: &str, length_ms: i64, zone: TimeZone) -> Result<Self, String> {
         if length_ms < 1 {
-            return Err(format!("a cycle has a positive length: cycle_length_ms={length_ms}"));
+            return Err(format!(
+                "the length of a cycle must be positive: cycle_length_ms={length_ms}"
+            ));
         }
         let parts = parts(pattern)?;
         let format = Self { pattern: pattern.to_owned(), parts, length_ms, zone };
@@ -254,8 +256,8 @@ fn unknown_letter(letter: char) -> String {
         // Java counts weeks from a day that depends on the locale, and also names 2009-12-31
         // 200901.
         'w' | 'W' | 'Y' => format!(
-            "the letter {letter} is of week numbers, which name two weeks of a year alike (rename \
-             each directory to its cycle's first day, and use roll_cycle='WEEKS')"
+            "the letter {letter} stands for week numbers, which give two weeks of a year the same \
+             name (rename each directory to its cycle's first day, and use roll_cycle='WEEKS')"
         ),
         _ => format!("the letter {letter} names no part of a cycle"),
     }

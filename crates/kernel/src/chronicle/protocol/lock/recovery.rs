@@ -198,7 +198,7 @@ impl<'a> Wait<'a, '_> {
         if self.lock.word.force(found) {
             let (name, holder) = (self.lock.of.name(), table::holder(found));
             warnings::leave(format!(
-                "{name} taken from a living holder: holder_pid={holder} waited_ms={}",
+                "{name} taken from a live holder: holder_pid={holder} waited_ms={}",
                 millis(waited)
             ));
         }
@@ -218,7 +218,7 @@ impl<'a> Wait<'a, '_> {
         let place = elsewhere(table, holder)
             .filter(|here| *here != holder)
             .map_or_else(String::new, |here| {
-                format!(" (it lives in another pid namespace, and is process {here} here)")
+                format!(" (it is in another pid namespace, and is process {here} in this one)")
             });
         self.timed_out_at(table, holder, waited, place)
     }

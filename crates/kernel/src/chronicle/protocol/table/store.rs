@@ -336,8 +336,8 @@ impl TableStore {
     /// once.
     pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
-            let what = "an earlier sync failed, and what was written before it may be lost (close \
-                        the queue and look at its last messages)";
+            let what = "an earlier sync failed, and messages written before it may be lost (close \
+                        the queue and check its last messages)";
             return Err(Error::io(what, self.path(), std::io::Error::from_raw_os_error(libc::EIO)));
         }
         let synced = sync();
@@ -549,9 +549,9 @@ impl TableStore {
 
     fn no_room(&self, key_bytes: usize, used: u64) -> Error {
         Error::Invalid(format!(
-            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={} \
-             (delete tailers that nobody uses, end every process that has the queue open, and open it \
-             again: their room is free then)",
+            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} \
+             path={} (delete unused tailers, end every process that has the queue open, and open \
+             it again: then their space is free)",
             self.cells.len(),
             self.path().display()
         ))
@@ -596,5 +596,5 @@ fn earlier_spelling(key: &[u8]) -> Option<(&str, Cow<'_, [u8]>)> {
 }
 
 fn not_latin(key: &str) -> Error {
-    Error::Invalid(format!("a table key is made of Latin-1 characters: key={key:?}"))
+    Error::Invalid(format!("a table key must consist of Latin-1 characters: key={key:?}"))
 }

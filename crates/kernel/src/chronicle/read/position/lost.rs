@@ -94,8 +94,8 @@ impl Cursor {
     pub fn resume_at(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let Some((cycle, sequence)) = place_of(queue, index)? else {
             warnings::leave(format!(
-                "a tailer's stored position lies before the first message, or is none that one can \
-                 have, and it starts at the first: stored={index:#x} path={}",
+                "a tailer's stored position is before the first message, or cannot be that of a \
+                 message; the tailer starts at the first one: stored={index:#x} path={}",
                 queue.path().display()
             ));
             return self.go_to_start(queue).map(|()| false);
