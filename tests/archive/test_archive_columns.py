@@ -139,6 +139,41 @@ def test_inferred_columns_stay_and_new_ones_are_added(path: Path, dest: Path) ->
     assert before.field("price").type == pa.float64()
 
 
+def test_a_run_without_a_schema_decodes_as_the_newest_run_with_an_older_schema(
+    path: Path, dest: Path
+) -> None:
+    numbers, prices = quire.Schema({"n": "int32"}), quire.Schema({"price": "float64"})
+    for day, schema in enumerate((numbers, prices, numbers, None), 3):
+        archives.archive(path, dest, schema=schema)
+        fill(path, [day])
+    archives.archive(path, dest)
+
+    named = [pq.read_schema(file).names for file in sorted(dest.rglob("*.parquet"))]
+    assert ["price" if "price" in it else "n" for it in named] == ["n", "n", "price", "n", "n", "n"]
+
+
+def test_a_column_keeps_its_type_over_runs_without_it(path: Path, dest: Path) -> None:
+    archives.archive(path, dest, schema=quire.Schema({"n": "int32"}))
+    fill(path, [3])
+    archives.archive(path, dest, schema=quire.Schema({"price": "float64"}))
+    fill(path, [4])
+    (failed,) = archives.archive(path, dest, schema=quire.Schema({"n": "utf8"})).failed
+    assert "column=n type=string archived=int32" in failed.reason
+
+
+def test_inferred_columns_keep_their_types_over_a_run_with_a_schema(path: Path, dest: Path) -> None:
+    archives.archive(path, dest, schema="infer", delete=True)
+    before = pq.read_schema(min(dest.rglob("*.parquet")))
+    fill(path, [3], price=7)
+    archives.archive(path, dest, schema=quire.Schema({"name": "utf8"}), delete=True)
+    fill(path, [4], price=7)
+
+    assert archives.archive(path, dest, schema="infer").is_complete
+
+    after = pq.read_schema(max(dest.rglob("*.parquet")))
+    assert after.field("price").type == before.field("price").type == pa.float64()
+
+
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
     """A queue of calls, some of them two in a document."""

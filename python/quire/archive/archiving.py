@@ -190,8 +190,7 @@ class _TopicRun:
                 warn_plain(self._path, "archive")
                 damaged = check_identity(topic, queue)
                 topic.root = self._root
-                before = topic.decodings[-1] if topic.decodings else None
-                decoding = decoding_of(queue, before, **asked)
+                decoding = decoding_of(queue, topic.decodings, **asked)
                 self._columns = Columns(topic.name, decoding)
                 self._decoding = topic.use(decoding)
                 self._is_same = True
