@@ -144,7 +144,7 @@ class Service(AsyncClosing, KnownAttributes):
         if replay not in ("all", "missed"):
             raise ValueError(f"invalid replay: replay={replay} expected=all or missed")
         self._stopping = False
-        self._is_awaiting = False
+        self._is_handling = False
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
@@ -208,9 +208,12 @@ class Service(AsyncClosing, KnownAttributes):
         Raises:
             Exception: Any exception of the handler. The service is closed: a new one begins with
                 this message and with the state from before it.
+            RuntimeError: The service handles a message: the handler itself, another thread or a
+                task called this.
 
         """
-        self._refuse_while_awaiting()
+        self._refuse_while_handling()
+        self._is_handling = True
         try:
             steps = self._step()
             asked = next(steps)
@@ -219,6 +222,8 @@ class Service(AsyncClosing, KnownAttributes):
         except BaseException:
             self._abandon()
             raise
+        finally:
+            self._is_handling = False
         return asked
 
     async def arun_once(self) -> bool:
@@ -230,7 +235,8 @@ class Service(AsyncClosing, KnownAttributes):
         Raises:
             Exception: Any exception of the handler, or its cancellation. The service is closed: a
                 new one begins with this message and with the state from before it.
-            RuntimeError: Another task awaits a handler of this service.
+            RuntimeError: The service handles a message: the handler itself, another thread or a
+                task called this.
 
         Examples:
             >>> import asyncio
@@ -254,8 +260,8 @@ class Service(AsyncClosing, KnownAttributes):
             (True, 1)
 
         """
-        self._refuse_while_awaiting()
-        self._is_awaiting = True
+        self._refuse_while_handling()
+        self._is_handling = True
         try:
             steps = self._step()
             asked = next(steps)
@@ -265,7 +271,7 @@ class Service(AsyncClosing, KnownAttributes):
             self._abandon()
             raise
         finally:
-            self._is_awaiting = False
+            self._is_handling = False
         return asked
 
     def run(self, pauser: Pauser | None = None) -> None:
@@ -324,18 +330,19 @@ class Service(AsyncClosing, KnownAttributes):
     def close(self) -> None:
         """Note the order of what left no output, and close what was opened. Safe to repeat."""
         try:
-            # What a handler that is awaited still has to do is done by the next service.
-            if self._step is not _closed and not self._is_awaiting:
+            # What a handler at work still has to do is done by the next service.
+            if self._step is not _closed and not self._is_handling:
                 self._output.finish()
                 for source in self._inputs.values():
                     source.commit()
         finally:
             self._abandon()
 
-    def _refuse_while_awaiting(self) -> None:
-        if self._is_awaiting:
+    def _refuse_while_handling(self) -> None:
+        if self._is_handling:
             raise RuntimeError(
-                f"another task awaits a handler of this service: run it in one task: {self!r}"
+                "the service handles a message, and takes the next one after it: run it in one"
+                f" thread or task, and not by its handler: {self!r}"
             )
 
     def _abandon(self) -> None:
