@@ -176,8 +176,8 @@ class State:
             with root.sub(_KEPT) as kept:
                 names = [it.removesuffix(HELD) for it in kept.folders() if it.endswith(HELD)]
             for name in sorted({*names} - {*steps}):
-                *_, (_, _, newest) = self._kept(name + HELD) or [(0, "", None)]
-                count = 0 if newest is None else spark.read.parquet(str(newest)).count()
+                saved = self._kept(name + HELD)
+                count = spark.read.parquet(str(saved[-1][2])).count() if saved else 0
                 if count:
                     raise PipelineError(
                         "rows wait for the window of a step that the file does not have:"
