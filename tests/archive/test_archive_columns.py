@@ -174,6 +174,21 @@ def test_inferred_columns_keep_their_types_over_a_run_with_a_schema(path: Path, 
     assert after.field("price").type == before.field("price").type == pa.float64()
 
 
+def test_columns_of_an_empty_queue_are_inferred_once_it_has_messages(
+    path: Path, dest: Path
+) -> None:
+    empty = path.parent / "queues" / "empty"
+    quire.open(empty, roll_cycle="TEST4_DAILY", block_bytes=2**18).close()
+    path.rename(empty.with_name("orders"))
+
+    report = archives.archive(empty.parent, dest, schema="infer")
+    assert (report.is_complete, report.messages) == (True, 2 * PER_DAY)
+    fill(empty, [3, 4])
+    assert archives.archive(empty.parent, dest, schema="infer").is_complete
+    (file,) = (dest / "topic=empty").glob("*.parquet")
+    assert "price" in pq.read_schema(file).names
+
+
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
     """A queue of calls, some of them two in a document."""

@@ -23,6 +23,7 @@ from quire.arrow.names import (
 )
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError
+from quire.formats.adapters import tailer_of
 from quire.handles.base import Queue
 from quire.ranges.event_time import TimeField
 
@@ -127,6 +128,8 @@ def decoding_of(  # noqa: PLR0913 - by keywords
         return before or Decoding()
     text = None if before is None or before.schema is None else before.schema
     inferred = schema == INFER
+    if inferred and _is_empty(queue):
+        return before or Decoding()  # as for each queue of a directory that has nothing yet
     if inferred:
         text = _inferred(queue, sample, known).to_text()
     elif isinstance(schema, Schema):
@@ -162,6 +165,11 @@ def columns_of(content: Content, method: str | None) -> pa.Schema:
 def _spark_content(content: Content) -> Content:
     converted = content.convert(lambda columns: spark_columns(columns, PARQUET_TIME))
     return replace(converted, history=False, index_name=INDEX)
+
+
+def _is_empty(queue: Queue) -> bool:
+    with tailer_of(queue) as tailer:
+        return tailer.read_bytes() is None
 
 
 def _inferred(queue: Queue, sample: int, known: Sequence[Decoding]) -> Schema:

@@ -153,7 +153,7 @@ class State:
         Check that the outputs were not written by a run of mode full.
 
         Raises:
-            PipelineError: They were, and batches would add all or some of its rows again.
+            PipelineError: A run of mode full wrote the outputs; batches would add its rows again.
 
         """
         with SafeFolder.at(self.folder) as root:
@@ -169,7 +169,7 @@ class State:
         Check that rows that wait for their window are those of steps that still have one.
 
         Raises:
-            PipelineError: No batch would ever pass them on.
+            PipelineError: No batch would ever pass some of the rows on.
 
         """
         with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
@@ -209,7 +209,7 @@ class State:
         Return the frame saved before *batch*, with later deltas appended; None at first.
 
         Raises:
-            StepError: It has other columns, which would be read as nulls.
+            StepError: The frame has other columns, which would be read as nulls.
 
         """
         kept = self._kept(what, batch)
