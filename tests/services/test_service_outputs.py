@@ -100,7 +100,12 @@ def test_a_message_whose_handler_closes_the_service_is_not_done(place: Place) ->
 def test_an_output_is_free_once_its_service_is_closed_whatever_was_forked(place: Place) -> None:
     reader, writer = os.pipe()
     first = place.service()
-    child = fork(lambda: (os.close(writer), os.read(reader, 1)))  # until the parent closes the pipe
+
+    def waits() -> None:
+        os.close(writer)
+        os.read(reader, 1)  # until the parent closes the pipe
+
+    child = fork(waits)
     first.close()
     place.service().close()
     os.close(writer)
