@@ -139,6 +139,56 @@ def test_inferred_columns_stay_and_new_ones_are_added(path: Path, dest: Path) ->
     assert before.field("price").type == pa.float64()
 
 
+def test_a_run_without_a_schema_decodes_as_the_newest_run_with_an_older_schema(
+    path: Path, dest: Path
+) -> None:
+    numbers, prices = quire.Schema({"n": "int32"}), quire.Schema({"price": "float64"})
+    for day, schema in enumerate((numbers, prices, numbers, None), 3):
+        archives.archive(path, dest, schema=schema)
+        fill(path, [day])
+    archives.archive(path, dest)
+
+    named = [pq.read_schema(file).names for file in sorted(dest.rglob("*.parquet"))]
+    assert ["price" if "price" in it else "n" for it in named] == ["n", "n", "price", "n", "n", "n"]
+
+
+def test_a_column_keeps_its_type_over_runs_without_it(path: Path, dest: Path) -> None:
+    archives.archive(path, dest, schema=quire.Schema({"n": "int32"}))
+    fill(path, [3])
+    archives.archive(path, dest, schema=quire.Schema({"price": "float64"}))
+    fill(path, [4])
+    (failed,) = archives.archive(path, dest, schema=quire.Schema({"n": "utf8"})).failed
+    assert "column=n type=string archived=int32" in failed.reason
+
+
+def test_inferred_columns_keep_their_types_over_a_run_with_a_schema(path: Path, dest: Path) -> None:
+    archives.archive(path, dest, schema="infer", delete=True)
+    before = pq.read_schema(min(dest.rglob("*.parquet")))
+    fill(path, [3], price=7)
+    archives.archive(path, dest, schema=quire.Schema({"name": "utf8"}), delete=True)
+    fill(path, [4], price=7)
+
+    assert archives.archive(path, dest, schema="infer").is_complete
+
+    after = pq.read_schema(max(dest.rglob("*.parquet")))
+    assert after.field("price").type == before.field("price").type == pa.float64()
+
+
+def test_columns_of_an_empty_queue_are_inferred_once_it_has_messages(
+    path: Path, dest: Path
+) -> None:
+    empty = path.parent / "queues" / "empty"
+    quire.open(empty, roll_cycle="TEST4_DAILY", block_bytes=2**18).close()
+    path.rename(empty.with_name("orders"))
+
+    report = archives.archive(empty.parent, dest, schema="infer")
+    assert (report.is_complete, report.messages) == (True, 2 * PER_DAY)
+    fill(empty, [3, 4])
+    assert archives.archive(empty.parent, dest, schema="infer").is_complete
+    (file,) = (dest / "topic=empty").glob("*.parquet")
+    assert "price" in pq.read_schema(file).names
+
+
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
     """A queue of calls, some of them two in a document."""

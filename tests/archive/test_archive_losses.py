@@ -182,6 +182,41 @@ def test_an_archive_that_was_carried_elsewhere_is_whole(path: Path, dest: Path) 
     assert not archives.verify(dest).failed
 
 
+def test_a_queue_is_the_same_however_its_path_is_written(
+    path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives.archive(path, dest, delete=True)  # no cycle is left to compare
+    (path / "elsewhere").mkdir()
+    link = path.with_name("link")
+    link.symlink_to(path.parent)
+    monkeypatch.chdir(path / "elsewhere")
+
+    for place in (Path("..", "..", path.name), link / path.name, path):
+        assert archives.archive(place, dest).is_complete
+
+    shutil.rmtree(path)
+    for root in (link, dest / ".." / path.parent.name):
+        report = archives.archive(root, dest)
+        assert {it.topic for it in report.lost} == {"orders"}
+
+
+def test_a_queue_that_was_moved_is_known_by_a_link_at_its_former_path(
+    path: Path, dest: Path
+) -> None:
+    archives.archive(path, dest, delete=True)
+    moved = path.with_name("moved") / path.name
+    moved.parent.mkdir()
+    path.rename(moved)
+
+    (failed,) = archives.archive(moved, dest).failed
+    assert "make a link to it at the archived path" in failed.reason
+    path.symlink_to(moved)
+    assert archives.archive(moved, dest).is_complete
+    path.unlink()
+    assert archives.archive(moved, dest).is_complete
+    assert not archives.verify(dest).failed
+
+
 def test_topics_that_begin_with_a_dot_are_verified(tmp_path: Path, dest: Path) -> None:
     for topic in (".hidden", "seen"):
         fill(tmp_path / "queues" / topic, range(2))

@@ -111,7 +111,7 @@ def test_stat_warns_of_a_table_with_little_room(path: Path) -> None:
     assert facts["table_is_almost_full"]
     assert facts["table_used_percent"] > 80
     shown = run("stat", str(path)).out
-    assert "% full: little room is left for names of tailers: delete those" in shown
+    assert "% full: little room is left for names of tailers: delete unused ones" in shown
     quire.open(path).close()  # which makes room
     gc.collect()
     assert "little room" not in run("stat", str(path)).out

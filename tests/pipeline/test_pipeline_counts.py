@@ -131,6 +131,8 @@ def test_an_index_tells_no_order_among_queues(pipeline: Pipeline, tmp_path: Path
     assert mixes_topics(pipeline, "clean")
     one = pipeline.sources[0].model_copy(update={"path": str(tmp_path / "trades" / "a")})
     assert not mixes_topics(dataclasses.replace(pipeline, sources=(one,)), "clean")
+    served = one.model_copy(update={"path": "quire://there:7000/trades"})
+    assert mixes_topics(dataclasses.replace(pipeline, sources=(served,)), "clean")
 
     rule = Deduplicate(by=("id",), action="drop")
     step = pipeline.steps[0].model_copy(update={"deduplicate": rule})

@@ -544,3 +544,22 @@ def test_a_time_may_be_written_in_many_ways(
 
     assert TimeField(name).of(top) == expected
     assert TimeField(name).of(call) == (5 * 10**9 if "." in name else expected)
+
+
+@pytest.mark.parametrize("speed", [None, 1e9])
+def test_the_blocks_of_the_new_queue_hold_the_longest_message(
+    path: Path, tmp_path: Path, speed: float | None
+) -> None:
+    payloads: list[dict[str, Any]] = [
+        {"time": START_MS},
+        {"time": START_MS, "text": "x" * (17 << 20)},
+        {"time": 5},
+    ]
+    with quire.open(path, block_bytes=128 << 20) as queue, queue.appender() as appender:
+        for payload in payloads:
+            appender.write_map(payload)
+
+    out = tmp_path / "out"
+    assert quire.replay(path, out, speed=speed, time_field="time").written == 3
+    assert quire.replay(path, out).written == 0
+    assert messages(out) == messages(path)

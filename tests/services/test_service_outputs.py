@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +13,8 @@ import pytest
 
 import quire
 from journal_damages import zero_end
-from quire.errors import WriterInUseError
+from queues import exit_code, fork
+from quire.errors import ClosedError, WriterInUseError
 from service_cases import Named, Place, Results, drain, opened
 
 
@@ -55,6 +58,81 @@ def test_an_output_of_another_thread_is_refused(place: Place, inputs: int) -> No
         with pytest.raises(quire.QuireError, match="in the handler itself"):
             service.run_once()
     assert place.results() == ["total 1"]
+
+
+def test_the_next_message_is_refused_while_one_is_handled(place: Place) -> None:
+    def both(out: Results, value: int) -> None:
+        out.total(value)
+        with pytest.raises(RuntimeError, match="takes the next one after it"):
+            service.run_once()
+        out.total(value * 10)
+
+    place.numbers(1, 2)
+    with place.service(Calling) as service:
+        service.handler.call = both
+        drain(service)
+    assert place.results() == ["total 1", "total 10", "total 2", "total 20"]
+
+
+def test_a_message_whose_handler_closes_the_service_is_not_done(place: Place) -> None:
+    def closing(out: Results, value: int) -> None:
+        out.total(value)
+        service.close()
+        out.total(value * 10)
+
+    place.numbers(1, 2)
+    service = place.service(Calling)
+    service.handler.call = closing
+    with pytest.raises(ClosedError):
+        service.run_once()
+    assert [index for _, index in place.first.named_tailers()] == [place.first.first_index]
+
+    def both(out: Results, value: int) -> None:
+        out.total(value)
+        out.total(value * 10)
+
+    with place.service(Calling) as service:
+        service.handler.call = both
+        drain(service)
+    assert place.results() == ["total 1", "total 10", "total 2", "total 20"]
+
+
+def test_an_output_is_free_once_its_service_is_closed_whatever_was_forked(place: Place) -> None:
+    reader, writer = os.pipe()
+    first = place.service()
+
+    def waits() -> None:
+        os.close(writer)
+        os.read(reader, 1)  # until the parent closes the pipe
+
+    child = fork(waits)
+    first.close()
+    place.service().close()
+    os.close(writer)
+    assert exit_code(child) == 0
+    os.close(reader)
+
+
+def test_an_output_is_free_once_its_process_was_killed_whatever_was_forked(
+    tmp_path: Path, place: Place
+) -> None:
+    ready, begun = os.pipe()
+    waits, ends = os.pipe()
+
+    def serves() -> None:
+        with opened(tmp_path) as own:
+            own.service()
+            os.close(ends)
+            fork(lambda: (os.write(begun, b"."), os.read(waits, 1)))
+            os.read(waits, 1)
+
+    service = fork(serves)
+    assert os.read(ready, 1) == b"."
+    os.kill(service, signal.SIGKILL)
+    assert exit_code(service) == -signal.SIGKILL
+    place.service().close()
+    for descriptor in (ready, begun, waits, ends):
+        os.close(descriptor)
 
 
 def test_an_output_of_a_reader_within_the_handler_is_refused(place: Place) -> None:

@@ -397,8 +397,7 @@ class SafeFolder:
                 os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
-            _locked.discard(handle)
-            os.close(handle)
+            _unlock(handle)
 
     def _check_lock(self, handle: int, name: str) -> None:
         """Refuse a file with another hard link, and lock out users who may only read."""
@@ -458,11 +457,12 @@ def locked_directory(path: str | os.PathLike[str]) -> Generator[None]:
 
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    _locked.add(directory)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        os.close(directory)
+        _unlock(directory)
 
 
 def named_error(error: OSError, path: Path) -> OSError:
@@ -562,7 +562,7 @@ def _check_users(found: os.stat_result, around: os.stat_result, path: Path) -> N
 
 
 _locked: Final = set[int]()
-"""Descriptors of lock files."""
+"""Descriptors of lock files, and of directories that are locked."""
 
 
 def _give_up_locks() -> None:
@@ -575,6 +575,13 @@ def _give_up_locks() -> None:
 
 
 os.register_at_fork(after_in_child=_give_up_locks)
+
+
+def _unlock(handle: int) -> None:
+    """End a lock now, also where a child that was just forked has its descriptor still."""
+    _locked.discard(handle)
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
 
 
 def _take(handle: int, path: Path, wait_s: float) -> None:

@@ -21,7 +21,7 @@ from quire.archive.deletion import delete_archived
 from quire.archive.digest import Digest
 from quire.archive.finished_cycles import Cycle, Look, check_unchanged, look, name_of
 from quire.archive.gaps import drop_missing, record_deletion, record_losses
-from quire.archive.identity import check_identity
+from quire.archive.identity import check_identity, is_same_place
 from quire.archive.manifest import Archive, Topic, file_name
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError, NotAQueueError, QuireError
@@ -153,9 +153,14 @@ def _gone_below(
         except (QuireError, OSError) as error:
             report.failed.append(Failure(name, None, f"{error}"))
             continue
-        was_below = topic.queue and Path(topic.queue).is_relative_to(root)
-        if was_below and topic.queue not in queues.values():
+        is_here = any(is_same_place(topic.queue, it) for it in queues.values())
+        if topic.queue and _is_below(Path(topic.queue), root) and not is_here:
             yield topic
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    """Return whether a path leads below a directory, as it is written or with links followed."""
+    return path.is_relative_to(root) or path.resolve().is_relative_to(root.resolve())
 
 
 class _Source(NamedTuple):
@@ -188,8 +193,7 @@ class _TopicRun:
                 warn_plain(self._path, "archive")
                 damaged = check_identity(topic, queue)
                 topic.root = self._root
-                before = topic.decodings[-1] if topic.decodings else None
-                decoding = decoding_of(queue, before, **asked)
+                decoding = decoding_of(queue, topic.decodings, **asked)
                 self._columns = Columns(topic.name, decoding)
                 self._decoding = topic.use(decoding)
                 self._is_same = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal
 
@@ -23,6 +23,7 @@ from quire.arrow.names import (
 )
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError
+from quire.formats.adapters import tailer_of
 from quire.handles.base import Queue
 from quire.ranges.event_time import TimeField
 
@@ -99,7 +100,7 @@ class Decoding:
 
 def decoding_of(  # noqa: PLR0913 - by keywords
     queue: Queue,
-    before: Decoding | None,
+    known: Sequence[Decoding],
     *,
     schema: Schema | Literal["infer"] | None,
     method: str | None,
@@ -109,24 +110,37 @@ def decoding_of(  # noqa: PLR0913 - by keywords
     """
     Return how to decode the messages of a queue: as in the run before, unless options are given.
 
+    Args:
+        queue: The queue.
+        known: The decodings of earlier runs; the last is that of the newest one.
+        schema: As for :func:`quire.archive.archive`, and so are the others.
+        method: The one method.
+        timed: The event time.
+        sample: How many messages to infer from.
+
     Raises:
-        ArchiveError: No columns can be inferred from the messages, a column had another type
-            before, or *method* was given without a schema.
+        ArchiveError: No columns can be inferred from the messages, a column had another type in
+            any earlier run, or *method* was given without a schema.
 
     """
+    before = known[-1] if known else None
     if schema is None and timed is None and method is None:
         return before or Decoding()
     text = None if before is None or before.schema is None else before.schema
     inferred = schema == INFER
+    if inferred and _is_empty(queue):
+        return before or Decoding()  # as for each queue of a directory that has nothing yet
     if inferred:
-        text = _inferred(queue, sample, before).to_text()
+        text = _inferred(queue, sample, known).to_text()
     elif isinstance(schema, Schema):
         text = schema.to_text()
     if method is not None and text is None:
         raise ArchiveError(f"method= requires schema=, the interface: method={method}")
     name, unit = (None, None) if timed is None else (timed.name, timed.unit)
     made = Decoding(text, method, name, unit, inferred)
-    _check_kept(made.types(), {} if before is None else before.types())
+    types = made.types()
+    for each in known:
+        _check_kept(types, each.types())
     return made
 
 
@@ -153,21 +167,26 @@ def _spark_content(content: Content) -> Content:
     return replace(converted, history=False, index_name=INDEX)
 
 
-def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
+def _is_empty(queue: Queue) -> bool:
+    with tailer_of(queue) as tailer:
+        return tailer.read_bytes() is None
+
+
+def _inferred(queue: Queue, sample: int, known: Sequence[Decoding]) -> Schema:
     """Infer the schema of the messages; columns inferred before keep their types."""
     try:
         content = Schema.infer(queue, sample).content
     except ValueError as error:
         raise ArchiveError(str(error)) from None
-    known = None if before is None or not before.inferred else before.content()
+    before = next((it.content() for it in reversed(known) if it.inferred), None)
     kept: list[Any] = []
-    if isinstance(known, RowContent):
-        if known.shape != content.shape:
+    if isinstance(before, RowContent):
+        if before.shape != content.shape:
             raise ArchiveError(
                 f"the messages have another shape than in earlier runs: path={queue.path}"
-                f" found={content.shape} archived={known.shape}"
+                f" found={content.shape} archived={before.shape}"
             )
-        kept = fields_of(known.columns)
+        kept = fields_of(before.columns)
     names = {*_RESERVED, *(field.name for field in kept)}
     new = [field for field in fields_of(content.columns) if field.name not in names]
     return Schema.of_content(content.convert(lambda _: pa.schema([*kept, *new])))

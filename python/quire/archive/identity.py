@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from quire.archive.checking import check_live
@@ -33,7 +34,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
             + "".join(f" {name}={facts[name]} archived={topic.facts.get(name)}" for name in differ)
         )
     damaged = drop_grown(topic, queue)
-    is_moved = topic.queue != queue.path
+    is_moved = not is_same_place(topic.queue, queue.path)
     for cycle in sorted(topic.entries.keys() & {*cycles_of(queue)}, reverse=True):
         try:
             if check_live(queue, topic.entries[cycle], every_byte=is_moved or bool(damaged)):
@@ -46,9 +47,19 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
                 "the archive was made from another directory, and this queue has no archived cycle"
                 f" to compare: queue={queue.path} archived={topic.queue}"
                 + "".join(f" ({problem})" for problem in damaged.values())
+                + " (if it is that queue, moved, make a link to it at the archived path; else use"
+                " another DEST)"
             )
     topic.queue, topic.facts, topic.gone = queue.path, facts, False
     return damaged
+
+
+def is_same_place(path: str, other: str) -> bool:
+    """Return whether two paths, which may be written in different ways, are one directory."""
+    try:
+        return path == other or Path(path).samefile(other)
+    except OSError:
+        return False
 
 
 def facts_of(name: str, queue: Queue) -> dict[str, Any]:

@@ -63,10 +63,10 @@ class Topic:
     rewriting: dict[int, Entry] = field(default_factory=dict[int, Entry])
 
     def use(self, decoding: Decoding) -> int:
-        """Make a decoding that of the newest run; return its position in the list."""
-        if decoding not in self.decodings:
+        """Make a decoding that of the newest run; return its position in the list, the last."""
+        if self.decodings[-1:] != [decoding]:
             self.decodings.append(decoding)
-        return self.decodings.index(decoding)
+        return len(self.decodings) - 1
 
     @property
     def newest_known(self) -> int | None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from typing import Any, Self
 
 from quire._common import arguments
 from quire._native import Excerpt, ManualClock, RollCycle
 from quire.errors import ReplayError
-from quire.formats.adapters import adapter_named, adapter_of, numbering_of, periods_of
+from quire.formats.adapters import (
+    adapter_named,
+    adapter_of,
+    journal_of,
+    numbering_of,
+    periods_of,
+)
 from quire.formats.columns import Columns
+from quire.formats.journal import JOURNAL
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
 from quire.handles.base import Appender
@@ -171,8 +179,9 @@ class Copy:
         self._numbering = numbering_of(source)
         self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.range.first)))
         self._stack = ExitStack()
-        kind, options = out_options(source, roll_cycle, self._clock)
-        self._out = self._stack.enter_context(open_as(kind, out, **options))
+        self._kind, self._options = out_options(source, roll_cycle, self._clock)
+        self._out = self._stack.enter_context(open_as(self._kind, out, **self._options))
+        self._appender: Appender | None = None
         if not is_encrypted(self._out.path):
             warn_plain(source.path, "replayed queue")
         self._progress = progress
@@ -193,11 +202,10 @@ class Copy:
     def run(self) -> Replayed:
         """Write the messages that the other queue does not hold yet."""
         self._compare()
-        with self._out.appender() as appender:
-            if self._plan.pace is None:
-                self._write_chunks(appender)
-            else:
-                self._write_documents(appender)
+        if self._plan.pace is None:
+            self._write_chunks()
+        else:
+            self._write_documents()
         return self.done()
 
     def done(self) -> Replayed:
@@ -233,10 +241,34 @@ class Copy:
                 raise self._other(found.indexes[past - 1], "other cycles")
         self._handled(count, part.indexes[-1], found.indexes[-1])
 
-    def _write_chunks(self, appender: Appender) -> None:
+    def _appender_for(self, size: int, offsets: Iterable[int]) -> Appender:
+        """
+        Return an appender whose queue holds some messages, if its format can.
+
+        Args:
+            size: Their length altogether.
+            offsets: Where each begins, and where the last one ends.
+
+        """
+        journal = journal_of(self._out)
+        if journal is not None and size > JOURNAL.longest(journal.block_bytes):
+            longest = max(end - start for start, end in pairwise(offsets))
+            needed = JOURNAL.block_for(longest, journal.block_bytes)
+            if needed > journal.block_bytes:
+                options = self._options | {"block_bytes": needed}
+                self._out = self._stack.enter_context(
+                    open_as(self._kind, self._out.path, **options)
+                )
+                self._appender = None
+        if self._appender is None:
+            self._appender = self._stack.enter_context(self._out.appender())
+        return self._appender
+
+    def _write_chunks(self) -> None:
         write = adapter_of(self._out).write
         with self._plan.source.tailer() as tailer:
             for chunk in self._plan.chunks(tailer, self._left()):
+                appender = self._appender_for(len(chunk.data), chunk.offsets)
                 for cycle, first, past in self._runs(chunk):
                     count = past - first
                     expected = self._turn_to(cycle, count) + self._numbers.length(count - 1)
@@ -245,9 +277,11 @@ class Copy:
                     self.written += count
                     self._handled(count, chunk.indexes[past - 1], expected)
 
-    def _write_documents(self, appender: Appender) -> None:
+    def _write_documents(self) -> None:
         to_cycle = self._numbering.to_cycle
         for document in self._plan.documents(self._left()):
+            size = len(document.bytes)
+            appender = self._appender_for(size, (0, size))
             expected = self._turn_to(to_cycle(document.index), 1)
             self._check(appender.write_bytes(document.bytes), expected)
             self.written += 1

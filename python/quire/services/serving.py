@@ -145,7 +145,7 @@ class Service(AsyncClosing, KnownAttributes):
         if replay not in ("all", "missed"):
             raise ValueError(f"invalid replay: replay={replay} expected=all or missed")
         self._stopping = False
-        self._is_awaiting = False
+        self._is_handling = False
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
@@ -210,9 +210,12 @@ class Service(AsyncClosing, KnownAttributes):
         Raises:
             Exception: Any exception of the handler. The service is then closed; a new one rebuilds
                 the state and continues with the same message.
+            RuntimeError: A message is being handled: the handler itself, another thread or another
+                task has called this.
 
         """
-        self._refuse_while_awaiting()
+        self._refuse_while_handling()
+        self._is_handling = True
         try:
             steps = self._step()
             asked = next(steps)
@@ -221,6 +224,8 @@ class Service(AsyncClosing, KnownAttributes):
         except BaseException:
             self._abandon()
             raise
+        finally:
+            self._is_handling = False
         return asked
 
     async def arun_once(self) -> bool:
@@ -232,7 +237,8 @@ class Service(AsyncClosing, KnownAttributes):
         Raises:
             Exception: Any exception of the handler, or its cancellation. The service is then
                 closed; a new one rebuilds the state and continues with the same message.
-            RuntimeError: Another task awaits a handler of this service.
+            RuntimeError: A message is being handled: the handler itself, another thread or another
+                task has called this.
 
         Examples:
             >>> import asyncio
@@ -256,8 +262,8 @@ class Service(AsyncClosing, KnownAttributes):
             (True, 1)
 
         """
-        self._refuse_while_awaiting()
-        self._is_awaiting = True
+        self._refuse_while_handling()
+        self._is_handling = True
         try:
             steps = self._step()
             asked = next(steps)
@@ -267,7 +273,7 @@ class Service(AsyncClosing, KnownAttributes):
             self._abandon()
             raise
         finally:
-            self._is_awaiting = False
+            self._is_handling = False
         return asked
 
     def run(self, pauser: Pauser | None = None) -> None:
@@ -326,18 +332,19 @@ class Service(AsyncClosing, KnownAttributes):
     def close(self) -> None:
         """Record the messages handled since the last output, and close. Safe to repeat."""
         try:
-            # A message whose handler is still awaited is handled again by the next service.
-            if self._step is not _closed and not self._is_awaiting:
+            # A message whose handler is still at work is handled again by the next service.
+            if self._step is not _closed and not self._is_handling:
                 self._output.finish()
                 for source in self._inputs.values():
                     source.commit()
         finally:
             self._abandon()
 
-    def _refuse_while_awaiting(self) -> None:
-        if self._is_awaiting:
+    def _refuse_while_handling(self) -> None:
+        if self._is_handling:
             raise RuntimeError(
-                f"another task awaits a handler of this service: {self!r} (run it in one task)"
+                "a message of this service is still being handled (call the service from one"
+                f" thread or task, and not from its handler): {self!r}"
             )
 
     def _abandon(self) -> None:

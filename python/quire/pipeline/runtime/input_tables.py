@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from quire.errors import NotAQueueError
 from quire.opening.discovery import topics_of
 from quire.pipeline.spec.parts import Pipeline, QueueSource, Source, TableSource
+from quire.pipeline.spec.value_types import is_url
 from quire.spark.topics import local_path
 
 _NAME: Final = "_quire_source"
@@ -71,6 +72,8 @@ def mixes_topics(pipeline: Pipeline, name: str) -> bool:
 
 
 def _is_one_queue(path: str) -> bool:
+    if is_url(path) and not path.startswith("file:"):
+        return False  # a server may have several below it
     try:
         return topics_of(local_path(path)).keys() == {Path(local_path(path)).name}
     except NotAQueueError:

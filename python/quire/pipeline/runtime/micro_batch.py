@@ -26,7 +26,7 @@ from quire.pipeline.runtime.event_order import LAST, MARK, RELEASED, EventOrder
 from quire.pipeline.runtime.expectations import passed, rejected, tagged, tallies
 from quire.pipeline.runtime.input_tables import mixes_topics
 from quire.pipeline.runtime.sinks.batch_writer import BatchWriter
-from quire.pipeline.runtime.state import COMPACT_EVERY, State
+from quire.pipeline.runtime.state import COMPACT_EVERY, HELD, State
 from quire.pipeline.runtime.transforms import transformed
 from quire.pipeline.spec.parts import DUPLICATE, LATE, Pipeline, Source, Step
 
@@ -47,6 +47,7 @@ class Batch:
         quarantine: Where rows in quarantine go.
         tally: Where rows are counted.
         watch: Called with the name of each part that is done.
+        before_writing: Called once the steps are computed.
 
     """
 
@@ -58,6 +59,7 @@ class Batch:
     quarantine: BatchWriter
     tally: Tally
     watch: Watch
+    before_writing: Callable[[], None] = lambda: None
     _frames: dict[str, DataFrame] = field(default_factory=dict[str, DataFrame])
     _rejected: list[DataFrame] = field(default_factory=list[DataFrame])
     _kept: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
@@ -78,6 +80,7 @@ class Batch:
                 self._source(source, sources[source.name])
             for step in self.pipeline.steps:
                 self._step(spark, step)
+            self.before_writing()
             self._write()
             for keep in self._kept:
                 keep()
@@ -221,12 +224,12 @@ class Batch:
             self._keep_keys(step, event_order, frame, after)
         if step.window_us is None:
             return out
-        held = state.load(spark, f"{step.name}-held", number, out.schema)
+        held = state.load(spark, step.name + HELD, number, out.schema)
         waiting = self._persist(out if held is None else held.unionByName(out))
         is_complete = event_order.is_complete(event_order.released_us(after))
         row = waiting.agg(F.count_if(is_complete), F.count_if(~is_complete)).head()
         self.tally.held(step.name, out=int(row[0]) if row else 0, held=int(row[1]) if row else 0)
-        self._keep(waiting.where(~is_complete), f"{step.name}-held")
+        self._keep(waiting.where(~is_complete), step.name + HELD)
         return waiting.where(is_complete)
 
     def _keep(self, frame: DataFrame, what: str, *, full: bool = True) -> None:

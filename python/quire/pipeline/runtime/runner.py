@@ -144,7 +144,11 @@ class _Run:
 
     def _run_stream(self) -> None:
         schedule = self.pipeline.schedule
+        self.state.check_not_full()
         self.state.belongs_to(streams(self.pipeline))
+        windows = [it.name for it in self.pipeline.steps if it.window is not None]
+        with named(self.pipeline, "the state", 1):
+            self.state.check_held(self.spark, windows)
         parts: list[tuple[str, DataFrame]] = []
         for source in streams(self.pipeline):
             with named(self.pipeline, f"source {source.name}", source.line):
@@ -227,7 +231,12 @@ class _Run:
             quarantine=writer(pipeline.quarantine, "quarantine"),
             tally=self.tally,
             watch=self.watch,
+            before_writing=self._before_writing if state is None else lambda: None,
         )
+
+    def _before_writing(self) -> None:
+        """Have later runs know that the outputs hold everything."""
+        self.state.note_full(self.run_id)
 
     def _report(self, *, is_over: bool = True) -> Report:
         """Return the report so far."""

@@ -4,6 +4,7 @@ The state of a pipeline between batches, in one folder.
     <state>/<pipeline>/lock          held by a run, so that no two runs share the folder
                        identity      the name of this state, by which sinks identify its batches
                        sources.json  the sources whose offsets the checkpoint has
+                       full          the run of mode full whose rows the outputs hold
                        checkpoint/   Spark's: the offsets of each batch, and which are done
                        kept/<what>/  frames by batch: <number>.full, or <number>.delta on top
                        runs/         the report of each run
@@ -18,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -27,16 +28,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from quire._common.durable import PRIVATE, SafeFolder
-from quire.errors import LockHeldError, PipelineError
+from quire.errors import LockHeldError, PipelineError, StepError
 from quire.pipeline.spec.parts import Source
 
 COMPACT_EVERY: Final = 20
+HELD: Final = "-held"
+"""After the name of a step, what keeps its rows that wait for their window."""
 
 _FULL: Final = ".full"
 _DELTA: Final = ".delta"
 _LOCK: Final = "lock"
 _IDENTITY: Final = "identity"
 _SOURCES: Final = "sources.json"
+_FULL_RUN: Final = "full"
 _CHECKPOINT: Final = "checkpoint"
 _KEPT: Final = "kept"
 _RUNS: Final = "runs"
@@ -54,6 +58,7 @@ class State:
         self.checkpoint = folder / _CHECKPOINT
         self.identity = ""
         self._synced = set[tuple[int, int]]()
+        self._checked = set[str]()
 
     @contextmanager
     def opened(self) -> Generator[None]:
@@ -138,6 +143,48 @@ class State:
         sources: list[list[str]] = found
         return sources
 
+    def note_full(self, run: str) -> None:
+        """Record that a run of mode full begins to replace what the outputs hold."""
+        with SafeFolder.at(self.folder) as root:
+            root.replace(_FULL_RUN, run.encode())
+
+    def check_not_full(self) -> None:
+        """
+        Check that the outputs were not written by a run of mode full.
+
+        Raises:
+            PipelineError: A run of mode full wrote the outputs; batches would add its rows again.
+
+        """
+        with SafeFolder.at(self.folder) as root:
+            if root.has(_FULL_RUN):
+                raise PipelineError(
+                    "the outputs hold what a run of mode full wrote, which one of mode incremental"
+                    f" would add again: state={self.folder} (remove the state and the outputs to"
+                    " start over, or name others)"
+                )
+
+    def check_held(self, spark: SparkSession, steps: Collection[str]) -> None:
+        """
+        Check that rows that wait for their window are those of steps that still have one.
+
+        Raises:
+            PipelineError: No batch would ever pass some of the rows on.
+
+        """
+        with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
+            with root.sub(_KEPT) as kept:
+                names = [it.removesuffix(HELD) for it in kept.folders() if it.endswith(HELD)]
+            for name in sorted({*names} - {*steps}):
+                saved = self._kept(name + HELD)
+                count = spark.read.parquet(str(saved[-1][2])).count() if saved else 0
+                if count:
+                    raise PipelineError(
+                        "rows wait for the window of a step that the file does not have:"
+                        f" step={name} rows={count} (bring the step and its window back, or give"
+                        f" them up: remove {self.folder / _KEPT / (name + HELD)})"
+                    )
+
     def sync_offsets(self) -> None:
         """
         Make the offsets of the current batch durable, before any sink has the batch.
@@ -158,11 +205,34 @@ class State:
     def load(
         self, spark: SparkSession, what: str, batch: int, schema: StructType
     ) -> DataFrame | None:
-        """Return the frame saved before *batch*, with later deltas appended; None if none was."""
+        """
+        Return the frame saved before *batch*, with later deltas appended; None if none was.
+
+        Raises:
+            StepError: The frame has other columns, which would be read as nulls.
+
+        """
         kept = self._kept(what, batch)
         base = max((it for it in kept if it[1] == _FULL), default=None)
         paths = [str(path) for number, _, path in kept if base is None or number >= base[0]]
-        return spark.read.schema(schema).parquet(*paths) if paths else None
+        if not paths:
+            return None
+        if what not in self._checked:
+            self._check_columns(spark, what, paths, schema)
+            self._checked.add(what)
+        return spark.read.schema(schema).parquet(*paths)
+
+    def _check_columns(
+        self, spark: SparkSession, what: str, paths: list[str], schema: StructType
+    ) -> None:
+        saved = spark.read.parquet(paths[-1])
+        before, now = _types(saved.schema), _types(schema)
+        if before != now and not saved.isEmpty():
+            raise StepError(
+                f"the step has other columns than the rows it kept: kept={_unlike(before, now)}"
+                f" found={_unlike(now, before)} (bring them back, or go on without these rows:"
+                f" remove {self.folder / _KEPT / what})"
+            )
 
     def save(self, frame: DataFrame, what: str, batch: int, *, full: bool = True) -> None:
         """Save a frame for the batches after *batch*: all rows, or only the new ones."""
@@ -190,8 +260,14 @@ class State:
                         if number < base:
                             folder.remove(path.name)
 
-    def _kept(self, what: str, batch: int) -> list[tuple[int, str, Path]]:
-        """Return number, kind and path of the frames saved before *batch*, oldest first."""
+        """
+        Return number, kind and path of the saved frames, oldest first.
+
+        Args:
+            what: What was saved.
+            batch: Only what batches before this one saved; None: all.
+
+        """
         try:
             with SafeFolder.at(self.folder) as root, root.below((_KEPT, what)) as folder:
                 names = [it for it in folder.folders() if _BATCH.fullmatch(it)]
@@ -199,8 +275,21 @@ class State:
                     folder.sub(name).close()  # no link
         except FileNotFoundError:
             return []
-        found = [Path(self.folder, _KEPT, what, name) for name in names]
-        return [(int(it.stem), it.suffix, it) for it in found if int(it.stem) < batch]
+        found = sorted(Path(self.folder, _KEPT, what, name) for name in names)
+        return [
+            (int(it.stem), it.suffix, it) for it in found if batch is None or int(it.stem) < batch
+        ]
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    """Return the types of columns; whether they may be null does not matter."""
+    return {it.name.lower(): it.dataType.simpleString() for it in schema}
+
+
+def _unlike(types: dict[str, str], others: dict[str, str]) -> str:
+    """Return the columns that others lack, or have with another type."""
+    unlike = [f"{name} {kind}" for name, kind in types.items() if others.get(name) != kind]
+    return ", ".join(unlike) or "none"
 
 
 def _are_sources(found: Any) -> bool:  # noqa: ANN401 - from JSON

@@ -25,6 +25,7 @@ from quire.pipeline.spec.parts import (
     QueueSink,
     QueueSource,
     RulesStep,
+    Sink,
     SqlStep,
     TableSink,
     TableSource,
@@ -168,10 +169,25 @@ def check_parts(document: Document, file: PipelineFile) -> None:
         document.report(("steps", name), f"the name is taken by a source, line {line}")
     if is_url(file.state):
         document.report(("state",), f"needs a folder on this machine: path={file.state}")
+    _check_outputs(document, file)
     _check_mode(document, file)
     _check_graph(document, file)
     _check_tables(document, file)
     check_paths(document, file)
+
+
+def _check_outputs(document: Document, file: PipelineFile) -> None:
+    """Check that outputs, but Delta tables, are on this machine: batches are recorded there."""
+    outputs: list[tuple[Place, Sink | Quarantine]] = [
+        (("sinks", number), sink) for number, sink in enumerate(file.sinks)
+    ]
+    if file.quarantine is not None:
+        outputs.append((("quarantine",), file.quarantine))
+    for place, found in outputs:
+        path = found.path or ""
+        if is_url(path) and not path.startswith("file:") and found.format != "delta":
+            what = "queue" if found.format == "quire" else "folder"
+            document.report((*place, "path"), f"needs a {what} on this machine: path={path}")
 
 
 def _check_mode(document: Document, file: PipelineFile) -> None:
