@@ -29,6 +29,7 @@ from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import Handover, Succession, Successor, send_positions
 from quire.replication.tls import Tls, check_allowed
+from quire.replication.unbroken import in_thread, result_of
 
 _log = logging.getLogger("quire")
 _POSITIONS_S: Final = 0.4
@@ -273,14 +274,16 @@ class Source(AnySource[SourceSession]):
             _log.warning("a request to hand over cannot be answered: %s", error)
 
     async def _watch_positions(self) -> None:
-        """Send sinks where the readers of the queue are."""
+        """Send sinks where the readers of the queue are, and look for cycles that they lack."""
         are_sent = True
         while True:
             await asyncio.sleep(_POSITIONS_S)
             self._open_groups()
             try:
-                for session in [it for it in self._sessions if it.takes_positions]:
-                    await send_positions(self._original, session)
+                for session in [*self._sessions]:
+                    await result_of(in_thread(session.look_back))
+                    if session.takes_positions:
+                        await send_positions(self._original, session)
                 are_sent = True
             except (QuireError, OSError) as error:
                 level = logging.WARNING if are_sent else logging.DEBUG
