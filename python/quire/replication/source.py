@@ -184,11 +184,12 @@ class Source(AnySource[SourceSession]):
 
         Args:
             to: The name of a connected sink, or its address.
-            timeout_s: How long the sink may take to get all messages, and to be promoted.
+            timeout_s: How long appends that are under way may take to end, and the sink to get all
+                messages; and how long it may take to be promoted.
 
         Raises:
-            ReplicationError: No such sink is connected, or it cannot take over; nothing has
-                changed.
+            ReplicationError: No such sink is connected, it cannot take over, or an append did not
+                end in time; nothing has changed.
             PeerSilentError: The sink did not get all messages in time; the queue accepts appends
                 again.
             HandoverError: The sink did not say that it was promoted, or the queue cannot be opened
