@@ -80,7 +80,7 @@ class ClosedQueue:
         Return where the queue ends, once appends that were under way have ended: may wait.
 
         Raises:
-            LockTimeoutError: They did not end in time.
+            LockTimeoutError: An append did not end in time.
 
         """
         self._writer.settle()

@@ -146,8 +146,9 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
 
     Without HOST it listens on 127.0.0.1; port 0 takes a free one. Anyone who can reach the port can
     write to the queue. --key-file encrypts messages: a new queue is created encrypted; a queue of
-    plain messages is refused. Runs until stdin or the server at URL ends, or until SIGINT (Ctrl-C)
-    or SIGTERM: all messages received by then are written, and the counts are shown.
+    plain messages is refused, unless --allow-plain leaves those as they are. Runs until stdin or
+    the server at URL ends, or until SIGINT (Ctrl-C) or SIGTERM: all messages received by then are
+    written, and the counts are shown.
 
     \b
     Examples:
