@@ -384,7 +384,7 @@ def open_target(
     if isinstance(path, Path):
         refuse_part(str(path))
     may_create = create or roll_cycle is not None
-    asked = {"roll_cycle": roll_cycle, "format": kind, "key": default_ring()}
+    asked: dict[str, object] = {"roll_cycle": roll_cycle, "format": kind, "key": default_ring()}
     asked["allow_plain"] = default_allows_plain() or None
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
