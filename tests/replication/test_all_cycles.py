@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 from typing import cast
@@ -14,9 +15,10 @@ import quire
 from parameters import some
 from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
+from quire.replication import Sink, Source
 from quire.replication.cycle_search import CycleSearch, DiffersIn, LacksBefore, Same
 from quire.replication.digests import NAME, CycleDigests
-from replicas import messages, replicate
+from replicas import WAIT_S, messages, replicate, wait_until
 
 DAYS, EACH = 6, 5
 
@@ -197,6 +199,36 @@ def test_a_file_that_cannot_be_read_is_put_aside_when_that_is_asked_for(
     assert caught.value.index == messages(origin)[2 * EACH][0]
     replicate(origin, copy, repair=True)
     assert messages(copy) == messages(origin)
+
+
+def test_a_cycle_that_comes_before_those_that_were_sent_reaches_a_sink_that_is_connected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    origin, copy = tmp_path / "source", tmp_path / "copy"
+    written(origin, days=5)
+    (_, _, late, gone, _) = files(origin)  # no cycle precedes or follows the late one at once
+    gone.unlink()
+    missing = late.rename(tmp_path / late.name)
+    with quire.open(origin, block_bytes=1 << 16) as queue:
+        queue.refresh()
+
+    async def work() -> None:
+        with quire.open(origin, block_bytes=1 << 16) as queue:
+            last = queue.last_index
+            assert last is not None
+            async with (
+                Source(queue) as source,
+                Sink(copy, port=source.address[1], reconnect_s=0.01) as sink,
+            ):
+                await asyncio.wait_for(sink.stored(last), WAIT_S)
+                missing.rename(late)
+                queue.refresh()  # as a Java writer does whose clock is late
+                await asyncio.to_thread(wait_until, lambda: len(messages(copy)) == 4 * EACH)
+
+    asyncio.run(work())
+    assert messages(copy) == messages(origin)
+    assert problems_of(copy) == []
+    assert "messages came in a cycle before those that a sink has" in caplog.text
 
 
 @pytest.mark.parametrize("side", some([0, 1], keep=[0]))

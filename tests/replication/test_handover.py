@@ -119,6 +119,26 @@ def test_a_sink_that_does_not_answer_changes_nothing(orders: Path) -> None:
     assert is_open(orders)
 
 
+def test_an_append_that_does_not_end_in_time_changes_nothing(orders: Path, tmp_path: Path) -> None:
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with (
+                Source(queue) as source,
+                Sink(tmp_path / "copy", port=source.address[1], name="b"),
+            ):
+                await until(lambda: bool(source.sinks))
+                with queue.appender().writing_document() as document:
+                    document.write_bytes(b"slow")
+                    with pytest.raises(ReplicationError, match=r"appends continue.*holder_pid="):
+                        await source.hand_over("b", timeout_s=0.1)
+                queue.appender().write_bytes(b"after it")
+                await source.hand_over("b")
+
+    asyncio.run(work())
+    assert payloads(tmp_path / "copy") == payloads(orders)
+    assert payloads(orders)[-2:] == [b"slow", b"after it"]
+
+
 def test_a_sink_that_is_not_there_or_too_old(orders: Path) -> None:
     async def work() -> None:
         with quire.open(orders) as queue:

@@ -21,6 +21,7 @@ import quire.retaining.pruning
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, backward, copy_of, forward, payloads, problems_of, snapshot
 from quire._common.file_identity import Identity
+from quire.archive import archive
 from quire.errors import UnsafePathError
 
 DAYS = 5
@@ -360,6 +361,35 @@ def test_where_both_files_are_there_the_roll_file_counts(orders: Path) -> None:
         compress(orders)
     assert len(quire.prune(orders, max_cycles=4, clock=NOW).removed) == 1
     assert names_in(orders)[0] == "20240116F.cq4.zst"
+
+
+def test_a_file_that_hides_the_messages_of_a_compressed_one_is_found_and_neither_goes(
+    orders: Path, tmp_path: Path
+) -> None:
+    """As a Java writer whose clock is late makes it: it does not see compressed cycles."""
+    other = tmp_path / "other"
+    clock = quire.ManualClock(START_MS)
+    with quire.open(other, clock=clock) as queue, queue.appender() as appender:
+        appender.write_text("late")
+        clock.advance(DAY_MS)
+        appender.write_text("ends the day before")
+    roll_file, compressed = orders / "20240115F.cq4", orders / "20240115F.cq4.zst"
+    before = roll_file.read_bytes()
+    compress(orders)
+    for content in (before, before + bytes(4096), (other / roll_file.name).read_bytes()):
+        assert quire.verify(orders).findings == ()
+        roll_file.write_bytes(content)
+        with quire.open(orders) as queue:
+            queue.refresh()
+    [finding] = quire.verify(orders).findings
+    assert (finding.kind, finding.file) == ("hidden-messages", str(compressed))
+    kept = (roll_file.read_bytes(), compressed.read_bytes())
+    for action in ("move", "archive"):
+        report = quire.prune(orders, max_cycles=1, action=action, dest=tmp_path / action, clock=NOW)
+        assert report.removed == []
+        assert compressed.name in report.kept[0].reason
+    archive(orders, tmp_path / "archived", delete=True)
+    assert (roll_file.read_bytes(), compressed.read_bytes()) == kept
 
 
 def damaged(data: bytes, how: str) -> bytes:

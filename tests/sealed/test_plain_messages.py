@@ -223,3 +223,30 @@ def test_an_archive_by_retention_is_asked_for_with_the_key(
     cli.ok(*pruned, "--key-file", key)
     assert "the archive holds the messages as they are, not encrypted" in caplog.text
     assert (len([*vault.glob("*.cq4")]), len([*archived.rglob("*.parquet")])) == (1, 1)
+
+
+def test_verbs_and_functions_read_plain_messages_where_that_is_allowed(
+    tmp_path: Path, cli: Cli
+) -> None:
+    path, key = tmp_path / "vault", tmp_path / "key"
+    key.write_bytes(KEY)
+    with quire.open(path, key=KEY) as queue:
+        queue.appender().write_text("own")
+    append_without_a_key(path, lambda appender: appender.write_text("of Java"))
+
+    given = ("--key-file", key)
+    refused = cli("read", path, *given)
+    assert refused.code == 1
+    assert "the message is not encrypted" in refused.err
+    assert "of Java" in cli.ok("read", path, *given, "--allow-plain").out
+    cli.ok("split", path, tmp_path / "parts", "--by", "cycle", *given, "--allow-plain")
+    assert [quire.verify(it).messages for it in (tmp_path / "parts").iterdir()] == [2]
+    misused = cli("read", path, "--allow-plain")
+    assert (misused.code, "give --key-file, too" in misused.err) == (2, True)
+
+    ring = quire.KeyRing.from_file(key)
+    with ring.as_default(), pytest.raises(PlainMessageError):
+        quire.convert(path, tmp_path / "refused", into="chronicle")
+    with ring.as_default(allow_plain=True):
+        quire.convert(path, tmp_path / "plain", into="chronicle")
+    assert quire.verify(tmp_path / "plain").messages == 2

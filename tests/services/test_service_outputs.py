@@ -63,7 +63,7 @@ def test_an_output_of_another_thread_is_refused(place: Place, inputs: int) -> No
 def test_the_next_message_is_refused_while_one_is_handled(place: Place) -> None:
     def both(out: Results, value: int) -> None:
         out.total(value)
-        with pytest.raises(RuntimeError, match="takes the next one after it"):
+        with pytest.raises(RuntimeError, match="is still being handled"):
             service.run_once()
         out.total(value * 10)
 

@@ -135,8 +135,8 @@ pub enum Error {
     )]
     NotAuthentic { index: i64 },
     #[error(
-        "the message is not encrypted: index={index:#x} (open the queue with allow_plain=True to \
-         read what Java, or a process without the key, appended)"
+        "the message is not encrypted: index={index:#x} (open the queue with allow_plain=True, or \
+         give --allow-plain, to read what Java, or a process without the key, appended)"
     )]
     Plain { index: i64 },
     #[error(

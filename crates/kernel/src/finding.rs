@@ -52,6 +52,8 @@ pub enum Kind {
     TailerPosition,
     /// Messages in an encrypted queue, or metadata, that are not encrypted.
     PlainMessages,
+    /// A compressed file whose messages a roll file of its cycle hides.
+    HiddenMessages,
     /// The table has little room for more names of tailers.
     TableFull,
     /// The examination of the files after a restart was not completed.
@@ -80,7 +82,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::UnreadableFile,
         Self::LostHeader,
         Self::UnfinishedFile,
@@ -104,6 +106,7 @@ impl Kind {
         Self::Listing,
         Self::TailerPosition,
         Self::PlainMessages,
+        Self::HiddenMessages,
         Self::TableFull,
         Self::Restart,
         Self::PendingRing,
@@ -145,6 +148,7 @@ impl Kind {
             Self::Listing => "listing",
             Self::TailerPosition => "tailer-position",
             Self::PlainMessages => "plain-messages",
+            Self::HiddenMessages => "hidden-messages",
             Self::TableFull => "table-full",
             Self::Restart => "restart",
             Self::PendingRing => "pending-ring",

@@ -15,7 +15,7 @@ from quire.formats.adapters import adapter_at
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.files import open_reason
 from quire.maintenance.holders import GROUP, NAMED_TAILER, growth_of, holders_of, reader_in
-from quire.maintenance.removal import check_place, reason_moved, removal
+from quire.maintenance.removal import check_place, reason_hidden, reason_moved, removal
 
 
 def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
@@ -64,6 +64,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
                     reason = open_reason([file]) or _kept(queue, entry.cycle, force=force)
                     check_place(cycles.folder, path)
                     reason = reason or reason_moved(cycles.folder, file.name, identity)
+                    reason = reason or reason_hidden(file)
                 if reason is None:
                     cycles.remove(entry.cycle)
             except (QuireError, OSError) as error:

@@ -122,7 +122,7 @@ class LazyGroup(WholeSummaries):
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         if cmd_name in _NEEDS_KEY and not any(it.name == "key_file" for it in command.params):
-            command.params.append(_key_file_option())
+            command.params.extend((_key_file_option(), _allow_plain_option()))
         if cmd_name in TAKES_ADDRESSES and not any(it.name == "token" for it in command.params):
             from quire.cli.remote_options import remote_options
 
@@ -141,6 +141,7 @@ def _key_file_option() -> click.Option:
     return click.Option(
         ["--key-file"],
         type=click.Path(),
+        is_eager=True,  # before --allow-plain
         expose_value=False,
         callback=_use_key,
         help="The key of an encrypted queue: 32 bytes, raw, in hexadecimal or in base64; or a key"
@@ -153,6 +154,25 @@ def _use_key(_ctx: click.Context, _parameter: click.Parameter, value: str | None
         from quire.sealed.key_ring import KeyRing, use_in_process
 
         use_in_process(KeyRing.from_file(value))
+
+
+def _allow_plain_option() -> click.Option:
+    return click.Option(
+        ["--allow-plain"],
+        is_flag=True,
+        expose_value=False,
+        callback=_allow_plain,
+        help="With --key-file, also read messages that are not encrypted, such as those of Java.",
+    )
+
+
+def _allow_plain(_ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
+    if value:
+        from quire.sealed.key_ring import allow_plain_in_process, default_ring
+
+        if default_ring() is None:
+            raise click.UsageError("--allow-plain is for encrypted queues: give --key-file, too")
+        allow_plain_in_process()
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:

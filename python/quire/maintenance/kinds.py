@@ -135,6 +135,12 @@ KINDS: Final[dict[str, Kind]] = {
         " them raises, unless the queue is opened with allow_plain=True",
         None,
     ),
+    "hidden-messages": Kind(
+        "error",
+        "the cycle has a roll file, too, as of a Java writer whose clock is late, and that one is"
+        " read: move one of the two away",
+        None,
+    ),
     "table-full": Kind(
         "warning",
         "little room is left for names of tailers: delete unused ones, end every process that has"

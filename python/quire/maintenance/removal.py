@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from quire._common.durable import SafeFolder
@@ -29,6 +30,7 @@ from quire._common.roll_file_names import (
 )
 from quire.errors import TableLostError
 from quire.handles.journal.queue import JournalQueue
+from quire.maintenance.hidden_files import HINT, hides_messages
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open_without_key as open_queue
 
@@ -119,6 +121,14 @@ def reason_moved(folder: SafeFolder, name: str, identity: Identity) -> str | Non
     found = folder.stat(name)
     if found is None or identity_of(found) != identity:
         return "kept as another file took its place meanwhile"
+    return None
+
+
+def reason_hidden(file: Path) -> str | None:
+    """Return why a cycle stays of whose two files one holds messages that were not saved."""
+    hidden = file.with_name(file.name + COMPRESSED)
+    if hidden.exists() and hides_messages(file, hidden):
+        return f"kept as its compressed file holds other messages: {hidden.name} ({HINT})"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Final
 
 from quire._common import arguments
@@ -15,6 +16,7 @@ from quire.formats.adapter import Verified
 from quire.formats.adapters import adapter_at
 from quire.formats.journal import JOURNAL
 from quire.maintenance.findings import Finding, VerifyReport
+from quire.maintenance.hidden_files import hidden_files
 from quire.maintenance.pending import ring_of, ring_pending
 from quire.maintenance.sealing import check_seals, wanted_seals
 from quire.opening.discovery import check_local
@@ -115,7 +117,8 @@ def joined(path: str, reports: Iterable[VerifyReport]) -> VerifyReport:
 def _verify_one(path: str, wanted: Wanted) -> VerifyReport:
     findings, files, messages, examined = _rows(path)
     rows = (*findings, *check_seals(path, wanted))
-    found = (*(Finding(*row) for row in rows), *_of_ring(path))
+    hidden = hidden_files(Path(path)) if detection.format_of(path) == detection.CHRONICLE else ()
+    found = (*(Finding(*row) for row in rows), *hidden, *_of_ring(path))
     return VerifyReport(path, found, files, messages, examined)
 
 

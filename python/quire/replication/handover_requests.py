@@ -43,7 +43,8 @@ def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> 
     Args:
         path: The directory of the source's queue.
         to: The name of the sink, or the address at which it will serve.
-        timeout_s: How long the sink may take to get all messages, and to be promoted.
+        timeout_s: How long appends under way may take to end, and the sink to get all messages;
+            and how long it may take to be promoted.
 
     Returns:
         The sink, its epoch and its address.

@@ -37,16 +37,20 @@ def own_folder(queue: JournalQueue) -> Generator[SafeFolder]:
         yield folder
 
 
-def open_again(queue: JournalQueue) -> JournalQueue:
+def open_again(queue: JournalQueue, **options: float) -> JournalQueue:
     """
     Open a queue again: a handle of its own, since another may append through a ring.
+
+    Args:
+        queue: It.
+        **options: How it is opened, such as ``timeout_s``.
 
     Raises:
         TableLostError: Another directory is at the queue's path, or none.
 
     """
     with own_folder(queue):
-        own = cast("JournalQueue", open_queue(queue.path, create=False))
+        own = cast("JournalQueue", open_queue(queue.path, create=False, **options))
     try:
         _check(queue, own._table_identity())  # noqa: SLF001 - the package's own
     except BaseException:

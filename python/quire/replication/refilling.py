@@ -97,7 +97,7 @@ class RefillSource(AnySource[SourceSession]):
         self._queue = queue = open_queue(self._path, create=False)
         try:
             self._original = _Remaining(queue)
-            self._closed = await asyncio.to_thread(_ClosedReplica, self._original)
+            self._closed = await asyncio.to_thread(_ClosedReplica, self._original, self._timeout_s)
             return await super().__aenter__()
         except BaseException:
             self._close_queue()
@@ -183,8 +183,8 @@ class _Remaining(Original):
 class _ClosedReplica(ClosedQueue):
     """A replica without a sink meanwhile."""
 
-    def __init__(self, original: Original) -> None:
-        super().__init__(original)
+    def __init__(self, original: Original, timeout_s: float) -> None:
+        super().__init__(original, timeout_s)
         aside.finish(self._queue, self._writer)
 
     def open_again(self) -> None:

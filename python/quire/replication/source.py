@@ -29,6 +29,7 @@ from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import Handover, Succession, Successor, send_positions
 from quire.replication.tls import Tls, check_allowed
+from quire.replication.unbroken import in_thread, result_of
 
 _log = logging.getLogger("quire")
 _POSITIONS_S: Final = 0.4
@@ -183,11 +184,12 @@ class Source(AnySource[SourceSession]):
 
         Args:
             to: The name of a connected sink, or its address.
-            timeout_s: How long the sink may take to get all messages, and to be promoted.
+            timeout_s: How long appends that are under way may take to end, and the sink to get all
+                messages; and how long it may take to be promoted.
 
         Raises:
-            ReplicationError: No such sink is connected, or it cannot take over; nothing has
-                changed.
+            ReplicationError: No such sink is connected, it cannot take over, or an append did not
+                end in time; nothing has changed.
             PeerSilentError: The sink did not get all messages in time; the queue accepts appends
                 again.
             HandoverError: The sink did not confirm that it was promoted, or the queue cannot be
@@ -275,14 +277,16 @@ class Source(AnySource[SourceSession]):
             _log.warning("a request to hand over cannot be answered: %s", error)
 
     async def _watch_positions(self) -> None:
-        """Send sinks the positions of the queue's readers."""
+        """Send sinks the positions of the queue's readers, and look for cycles that they lack."""
         are_sent = True
         while True:
             await asyncio.sleep(_POSITIONS_S)
             self._open_groups()
             try:
-                for session in [it for it in self._sessions if it.takes_positions]:
-                    await send_positions(self._original, session)
+                for session in [*self._sessions]:
+                    await result_of(in_thread(session.look_back))
+                    if session.takes_positions:
+                        await send_positions(self._original, session)
                 are_sent = True
             except (QuireError, OSError) as error:
                 level = logging.WARNING if are_sent else logging.DEBUG

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
 from quire._native import StreamCompressor
 from quire._waiting.sleeping import Sleeper
-from quire.errors import OldEpochError, ReplicationError
+from quire.errors import OldEpochError, PeerLostError, ReplicationError
 from quire.replication import wire
 from quire.replication.naming import is_name
 from quire.replication.original import Original, Reader
 from quire.replication.own_folder import own_folder
+from quire.replication.passed_cycles import PassedCycles
 from quire.replication.positions import Positions, SentPositions
 from quire.replication.session import Session, refusal_of
 from quire.replication.wire import Frame, Kind, Place
 from quire.sealed.needed_files import ChangedFiles
 
+_log = logging.getLogger("quire")
 _WINDOW_BYTES: Final = 16 << 20
 _ADDRESS_LIMIT: Final = 200
 _EXPECTED: Final = frozenset(
@@ -67,6 +70,8 @@ class SourceSession(Session):
         self.taken_over: wire.TakenOver | None = None
         self._promised: int | None = None
         self._positions = SentPositions()
+        self._passed: PassedCycles | None = None
+        self._missed: int | None = None
         self._files = ChangedFiles(original.queue.path, lambda: own_folder(original.queue))
 
     @property
@@ -152,6 +157,7 @@ class SourceSession(Session):
             text = "a sink has no valid address"
             raise ReplicationError(f"{text}: address={address!r} peer={self.peer}")
         self.name, self.address, self._is_greeted = name, address, True
+        self._passed = PassedCycles(self._original.queue)
         self._out.append(wire.facts(Kind.WELCOME, self._original.facts()))
         self._send_files()
 
@@ -215,6 +221,8 @@ class SourceSession(Session):
         if documents is None:
             return False
         end = self._reader.end
+        if self._passed is not None:
+            self._passed.note(end.next)
         self._in_flight.append((end, len(documents)))
         self._in_flight_bytes += len(documents)
         self._send_files()
@@ -259,6 +267,16 @@ class SourceSession(Session):
         """Whether the sink has acknowledged everything that it was sent."""
         return self._reader is not None and not self._in_flight
 
+    def look_back(self) -> None:
+        """End at the next tick if messages came before those that the sink was sent."""
+        if self._passed is None or self.sent is None or self._missed is not None:
+            return
+        self._missed = self._passed.missed(self.sent.next)
+        if self._missed is not None:
+            text = "messages came in a cycle before those that a sink has; it connects again"
+            where = (self._missed, self.name, self._original.queue.path)
+            _log.warning("%s: cycle=%d name=%s path=%s", text, *where)
+
     def supersede(self) -> None:
         """End at the next tick, since another sink of this name has connected."""
         self._is_superseded = True
@@ -269,9 +287,13 @@ class SourceSession(Session):
 
         Raises:
             PeerSilentError: The sink was silent for too long.
+            PeerLostError: The sink lacks messages before those that it was sent.
             ReplicationError: Another sink of this name has connected.
 
         """
+        if self._missed is not None:
+            text = "the sink lacks a cycle before those that it was sent"
+            raise PeerLostError(f"{text}: cycle={self._missed} peer={self.peer}")
         if self._is_superseded:
             text = "another sink of this name has connected"
             error = ReplicationError(f"{text}: name={self.name} peer={self.peer}")

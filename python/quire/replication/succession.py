@@ -6,11 +6,12 @@ import time
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from quire._native import BatchWriter
 from quire.errors import (
     HandoverError,
+    LockTimeoutError,
     PeerLostError,
     PeerSilentError,
     ReplicationError,
@@ -24,6 +25,9 @@ from quire.replication.standing import Standing
 from quire.replication.tls import is_any_host
 from quire.replication.unbroken import in_thread, result_of, until_end
 from quire.replication.wire import Place
+
+_LOCK_WAIT: Final = 1.5
+"""How many timeouts of a queue the write lock is waited for."""
 
 
 class Successor(NamedTuple):
@@ -54,16 +58,17 @@ class ClosedQueue:
 
     Args:
         original: The source's queue.
+        timeout_s: How long appends that are under way may take.
 
     Raises:
         AppendLockedError: Another process has closed the queue to appends.
 
     """
 
-    def __init__(self, original: Original) -> None:
+    def __init__(self, original: Original, timeout_s: float) -> None:
         self._original = original
         self._given: Standing | None = None
-        self._queue = open_again(original.queue)
+        self._queue = open_again(original.queue, timeout_s=timeout_s / _LOCK_WAIT)
         try:
             self._writer = BatchWriter(self._queue)
         except BaseException:
@@ -71,7 +76,13 @@ class ClosedQueue:
             raise
 
     def end(self) -> Place | None:
-        """Return where the queue ends, once appends in progress have ended: may wait."""
+        """
+        Return where the queue ends, once appends in progress have ended: may wait.
+
+        Raises:
+            LockTimeoutError: An append did not end in time.
+
+        """
         self._writer.settle()
         end = self._writer.end
         return None if end is None else Place(*end)
@@ -143,7 +154,7 @@ class Handover:
     next_change: Callable[[], Awaitable[None]]
     """Returns when a sink has sent something, or soon."""
     timeout_s: float
-    """How long the sink may take for each of the two steps."""
+    """How long appends and the sink may take for each of the two steps."""
 
 
 class Succession:
@@ -201,7 +212,7 @@ class Succession:
 
     def _close(self) -> ClosedQueue:
         """Refuse appends."""
-        return ClosedQueue(self._original)
+        return ClosedQueue(self._original, self._timeout_s)
 
     def _check(self) -> None:
         """Check that the sink can take over."""
@@ -250,7 +261,12 @@ class Succession:
         """Wait until the sink has all messages, and was heard after appends were closed."""
         closed_ns = time.monotonic_ns()
         ends = time.monotonic() + self._timeout_s
-        end = await result_of(in_thread(closed.end))
+        try:
+            end = await result_of(in_thread(closed.end))
+        except LockTimeoutError as error:
+            text = "an append that was under way did not end in time; appends continue"
+            shown = f"{self._shown} timeout_s={self._timeout_s} reason={error}"
+            raise ReplicationError(f"{text}: {shown}") from error
         while not _has_all(self._session, end) or self._session.heard_ns <= closed_ns:
             if not self._is_served():
                 text = "the sink was lost before it had all messages; appends continue"

@@ -15,6 +15,7 @@ from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.handles.base import Queue
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
+from quire.maintenance.removal import reason_hidden
 from quire.opening.declaring import check_clock
 from quire.retaining.actions import Saver, check_dest, saver_of
 from quire.retaining.by_format import (
@@ -223,12 +224,16 @@ class Run:
             return kept
         now_ms = self._now_ms()
         holders, stale = without_stale(cycles.holders(), self._listed, self._rule.limits, now_ms)
-        kept = (
-            cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number) or cycles.moved(cycle)
-        )
+        kept = self._hidden_in(cycle)
+        kept = kept or cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number)
+        kept = kept or cycles.moved(cycle)
         if kept is None:
             self._warn_overtaken(stale, cycle.number, report)
         return kept
+
+    def _hidden_in(self, cycle: Cycle) -> str | None:
+        """Return why a cycle stays of which not all messages are saved."""
+        return reason_hidden(cycle.file) if self._rule.action in {"move", "archive"} else None
 
     def _warn_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
         """Report the stale readers that need a cycle up to the last one."""

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from quire._common.durable import SafeFolder
 from quire._native import Cipher, encrypted_dictionary, rewrap_key, wrap_new_key
 from quire.errors import EncryptionError, UnsafePathError
-from quire.sealed.key_ring import KeyRing, default_ring, may_lack_key, ring_of
+from quire.sealed.key_ring import KeyRing, default_allows_plain, default_ring, may_lack_key, ring_of
 from quire.sealed.key_texts import check_name
 
 KEYS: Final = "keys.quire"
@@ -233,6 +233,7 @@ def options_for(
                 f"the queue is encrypted: path={os.fspath(path)} (open it with key=, or call what"
                 " opens it within KeyRing.as_default())"
             )
+        allow_plain = allow_plain or default_allows_plain()
     ring = ring_of(key)
     if not found and (not may_write or make is None):
         raise EncryptionError(

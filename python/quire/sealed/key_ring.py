@@ -214,13 +214,16 @@ class KeyRing:
             )
 
     @contextmanager
-    def as_default(self) -> Generator[None]:
+    def as_default(self, *, allow_plain: bool = False) -> Generator[None]:
         """
         Within a block, use this key ring for encrypted queues if no key is given.
 
         It is for functions that take the path of a queue, such as :func:`quire.archive.archive`,
         :func:`quire.prune` or :func:`quire.convert`. It does not apply to other threads, nor to
         tasks that began before.
+
+        Args:
+            allow_plain: Also read messages that are not encrypted, such as those of Java.
 
         Examples:
             >>> import quire.archive, secrets
@@ -235,7 +238,8 @@ class KeyRing:
             1
 
         """
-        token = _default.set(self)
+        arguments.flag("allow_plain", allow_plain)
+        token = _default.set((self, allow_plain))
         try:
             yield
         finally:
@@ -296,24 +300,37 @@ def _checked(key: object) -> bytes:
 
 
 _structure: Final = ContextVar("_structure", default=False)
-_default: Final = ContextVar[KeyRing | None]("_default", default=None)
+_default: Final = ContextVar[tuple[KeyRing, bool] | None]("_default", default=None)
 
 
 class _OfProcess:
     """The key ring of a command of the command line, for all its threads."""
 
     ring: KeyRing | None = None
+    allow_plain: bool = False
     without_key: bool = False
 
 
 def default_ring() -> KeyRing | None:
     """Return the key ring of :meth:`KeyRing.as_default`, or else of the command that runs."""
-    return _default.get() or _OfProcess.ring
+    found = _default.get()
+    return _OfProcess.ring if found is None else found[0]
+
+
+def default_allows_plain() -> bool:
+    """Return whether messages that are not encrypted are read with the key ring of a default."""
+    found = _default.get()
+    return _OfProcess.allow_plain if found is None else found[1]
 
 
 def use_in_process(ring: KeyRing) -> None:
     """Use a key ring for the rest of a command."""
     _OfProcess.ring = ring
+
+
+def allow_plain_in_process() -> None:
+    """Read messages that are not encrypted for the rest of a command."""
+    _OfProcess.allow_plain = True
 
 
 @contextmanager
@@ -323,7 +340,8 @@ def of_command() -> Generator[None]:
     try:
         yield
     finally:
-        _OfProcess.ring, _OfProcess.without_key = None, False
+        _OfProcess.ring = None
+        _OfProcess.allow_plain = _OfProcess.without_key = False
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from quire.recording.addresses import show_address
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long the sink may take to get all messages, and to be promoted.",
+    help="How long appends under way may take to end, and the sink to get all messages; and how"
+    " long it may take to be promoted.",
 )
 @row_format_option()
 def handover(path: Path, *, to: str, timeout: float, style: str) -> int:
@@ -36,8 +37,8 @@ def handover(path: Path, *, to: str, timeout: float, style: str) -> int:
 
     PATH is the queue of a running source. It refuses appends from the start; the sink gets the
     messages it lacks, is promoted, and begins a new epoch. A sink that runs with --listen, or as a
-    node, then serves, and the old source follows it. If the sink does not get all messages in time,
-    the old source accepts appends again, and the exit code is 1.
+    node, then serves, and the old source follows it. If an append does not end in time, or the sink
+    does not get all messages in time, the old source accepts appends again, and the exit code is 1.
 
     \b
     Examples:

@@ -144,9 +144,9 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
 
     Without HOST it listens on 127.0.0.1; port 0 selects a free port. Anyone who can reach the port
     can write to the queue. --key-file encrypts messages: a new queue is created encrypted; a queue
-    of plain messages is refused. Runs until stdin ends, the server at URL closes the connection, or
-    SIGINT (Ctrl-C) or SIGTERM arrives. All messages received by then are written, and the counts
-    are shown.
+    of plain messages is refused, unless --allow-plain leaves those as they are. Runs until stdin
+    ends, the server at URL closes the connection, or SIGINT (Ctrl-C) or SIGTERM arrives. All
+    messages received by then are written, and the counts are shown.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
 from quire.formats.remote import FarAppender
-from quire.sealed.key_ring import default_ring
+from quire.sealed.key_ring import default_allows_plain, default_ring
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -216,7 +216,7 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
     Items before a malformed one stay written; the error says how many. -d, -m and -i work as in
     Java's ChronicleWriterMain: with -d, the queue is created, and messages have the same bytes.
     --key-file encrypts messages: a new queue is created encrypted; a queue of plain messages is
-    refused.
+    refused, unless --allow-plain leaves those as they are.
 
     \b
     yaml   each document is a message; lines with --- separate them
@@ -384,7 +384,8 @@ def open_target(
     if isinstance(path, Path):
         refuse_part(str(path))
     may_create = create or roll_cycle is not None
-    asked = {"roll_cycle": roll_cycle, "format": kind, "key": default_ring()}
+    asked: dict[str, object] = {"roll_cycle": roll_cycle, "format": kind, "key": default_ring()}
+    asked["allow_plain"] = default_allows_plain() or None
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
