@@ -177,6 +177,10 @@ class Returns(Protocol):
     def take(self, value: int) -> int: ...
 
 
+class MayReturn(Protocol):
+    def take(self, value: int) -> int | None: ...
+
+
 class Varying(Protocol):
     def take(self, *values: int) -> None: ...
 
@@ -219,6 +223,7 @@ class Greek(Protocol):
         (Unencoded, "no encoding: type=.*complex.* method=Unencoded.take parameter=value"),
         (Unknown, "annotation='Nowhere' .* method=Unknown.take"),
         (Returns, "returns nothing, or an interface that goes on: method=Returns.take"),
+        (MayReturn, "returns nothing, or an interface that goes on: method=MayReturn.take"),
         (Varying, "method=Varying.take parameter="),
         (ByName, "method=ByName.take"),
         (Empty, "has no method: interface=.*Empty"),

@@ -7,6 +7,7 @@ Run as a program, this file renews the screens: `.venv/bin/python tests/cli/test
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -198,6 +199,27 @@ def test_messages_of_the_selected_queue_open_and_close(
     assert '0x4d1900000000: {"symbol":"EURUSD","note":"\\u001b[31m"}' in as_json
     assert "0x4d1900000000: b90673796d626f6c" in as_hex
     assert table.startswith("1 queue ·")
+    sampler.close()
+
+
+def test_a_queue_that_was_removed_while_paused_opens_with_an_error(
+    appender: quire.JournalAppender, path: Path
+) -> None:
+    appender.write_text("hello")
+    sampler = Sampler([path.parent])
+
+    async def run() -> str:
+        app = Top(sampler, sampler.sample(), 1)
+        async with app.run_test(size=(200, 24)) as pilot:
+            await pilot.press("p")
+            shutil.rmtree(path)
+            await pilot.press("r")
+            await until(pilot, lambda: path.name not in sampler.sources())
+            await pilot.press("enter")
+            await until(pilot, lambda: "no such directory" in text_of(app))
+            return text_of(app)
+
+    assert str(path) in asyncio.run(run())
     sampler.close()
 
 

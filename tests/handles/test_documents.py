@@ -224,6 +224,19 @@ def test_a_document_whose_lock_was_taken_away_is_not_published(
     assert payloads(queue) == [b"after"]
 
 
+def test_a_document_that_is_not_there_yet_says_so(queue: quire.JournalQueue) -> None:
+    with queue.tailer() as tailer, tailer.reading_document() as document:
+        assert not document.is_present
+        with pytest.raises(
+            quire.errors.ClosedError, match="there is no document: is_present=False"
+        ):
+            document.map()
+        with pytest.raises(
+            quire.errors.ClosedError, match="there is no document: is_present=False"
+        ):
+            _ = document.bytes
+
+
 def test_metadata_is_seen_by_those_who_ask_for_it(
     queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:

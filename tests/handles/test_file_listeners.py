@@ -263,6 +263,27 @@ def test_a_forked_child_closes_without_its_thread(path: Path, clock: quire.Manua
     assert files.acquired == files.released
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_is_forked_while_a_queue_is_opened_ends_without_a_word(path: Path) -> None:
+    program = """
+import os, sys, threading, quire
+start = threading.Thread.start
+def fork_first(thread):
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    threading.Thread.start = start
+    assert os.waitpid(child, 0)[1] == 0
+    thread.start()
+threading.Thread.start = fork_first  # as another thread may fork at any time
+quire.open(sys.argv[1], roll=quire.RollOptions(on_file_acquired=print)).close()
+"""
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("option", ["on_file_acquired", "on_file_released"])
 def test_what_cannot_be_called_is_refused(option: str, path: Path) -> None:
     with pytest.raises(TypeError, match=option):

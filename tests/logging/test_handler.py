@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import logging.config
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,6 +239,23 @@ def test_nothing_is_raised_into_the_program(
     assert errors.count("--- Logging error ---") == 3
     assert "quire.errors" in errors
     assert records(path) == []
+
+
+def test_one_that_could_not_be_opened_is_closed_at_exit_without_a_word(tmp_path: Path) -> None:
+    program = """
+import logging.handlers, sys, quire, quire.logging
+buffer = logging.handlers.MemoryHandler(10, target=logging.FileHandler(sys.argv[1]))
+buffer.emit(logging.makeLogRecord({"msg": "buffered", "levelno": 20}))
+try:
+    quire.logging.Handler("nowhere/at/all", create=False)
+except quire.QuireError as error:
+    kept = error  # and with it the handler, by its traceback
+"""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", program, str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert log.read_text("utf-8") == "buffered\n"
 
 
 def test_a_forked_child_logs_to_the_same_queue(path: Path, logger: logging.Logger) -> None:

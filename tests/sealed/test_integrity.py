@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import quire
-from queues import START_MS
+from queues import START_MS, exit_code, fork
 from quire.errors import LockHeldError, ReadOnlyError, SealError, UnsupportedError
 from quire.maintenance import check_proof, prove, seal
 from quire.maintenance.kinds import SEAL_KINDS
@@ -511,6 +511,23 @@ def test_a_writer_seals_at_each_roll_and_at_its_end(tmp_path: Path) -> None:
     assert kinds(queue, seals=True) == []
     with pytest.raises(ReadOnlyError):
         quire.open(queue, read_only=True, integrity=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_leaves_the_sealing_to_its_parent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "q"
+    with quire.open(path, integrity=True) as queue:
+        queue.appender().write_text("one")
+
+        def child() -> None:
+            queue.close()
+            assert not caplog.records
+
+        assert exit_code(fork(child)) == 0
+        assert not (path / SEALS).exists()
+    assert (path / SEALS).exists()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

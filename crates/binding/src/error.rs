@@ -11,42 +11,59 @@ use quire_kernel::{Error, warnings};
 
 use crate::repr;
 
-pyo3::import_exception!(quire.errors, QuireError);
-pyo3::import_exception!(quire.errors, ClosedError);
-pyo3::import_exception!(quire.errors, ReadOnlyError);
-pyo3::import_exception!(quire.errors, NotAQueueError);
-pyo3::import_exception!(quire.errors, RingLostError);
-pyo3::import_exception!(quire.errors, TableLostError);
-pyo3::import_exception!(quire.errors, UnsafePathError);
-pyo3::import_exception!(quire.errors, RollCycleMismatchError);
-pyo3::import_exception!(quire.errors, UnsupportedError);
-pyo3::import_exception!(quire.errors, CorruptError);
-pyo3::import_exception!(quire.errors, MessageTooLargeError);
-pyo3::import_exception!(quire.errors, IndexOutOfRangeError);
-pyo3::import_exception!(quire.errors, IndexNotAvailableError);
-pyo3::import_exception!(quire.errors, CycleFullError);
-pyo3::import_exception!(quire.errors, WriteAfterEofError);
-pyo3::import_exception!(quire.errors, LockLostError);
-pyo3::import_exception!(quire.errors, WireError);
-pyo3::import_exception!(quire.errors, ForkedError);
-pyo3::import_exception!(quire.errors, LockTimeoutError);
-pyo3::import_exception!(quire.errors, DataLossError);
-pyo3::import_exception!(quire.errors, TailerInUseError);
-pyo3::import_exception!(quire.errors, AppendLockedError);
-pyo3::import_exception!(quire.errors, LeaseExpiredError);
-pyo3::import_exception!(quire.errors, WriterInUseError);
-pyo3::import_exception!(quire.errors, ProducerDiedError);
-pyo3::import_exception!(quire.errors, DocumentOpenError);
-pyo3::import_exception!(quire.errors, ReplicationError);
-pyo3::import_exception!(quire.errors, WaitTimeoutError);
-pyo3::import_exception!(quire.errors, GroupError);
-pyo3::import_exception!(quire.errors, GroupLostError);
-pyo3::import_exception!(quire.errors, EncryptionError);
-pyo3::import_exception!(quire.errors, ForgedMessageError);
-pyo3::import_exception!(quire.errors, PlainMessageError);
-pyo3::import_exception!(quire.errors, DictionaryError);
-pyo3::import_exception!(quire.errors, RingFullError);
-pyo3::import_exception!(quire.errors, ClockAheadError);
+/// Declares exceptions of `quire.errors`, and what imports all of them.
+macro_rules! exceptions {
+    ($($name:ident),+ $(,)?) => {
+        $(pyo3::import_exception!(quire.errors, $name);)+
+
+        /// Imports the exceptions: to raise one that was not raised before would panic once the
+        /// interpreter ends.
+        pub fn import_exceptions(py: Python<'_>) -> PyResult<()> {
+            py.import("quire.errors")?;
+            $(py.get_type::<$name>();)+
+            Ok(())
+        }
+    };
+}
+
+exceptions![
+    QuireError,
+    ClosedError,
+    ReadOnlyError,
+    NotAQueueError,
+    RingLostError,
+    TableLostError,
+    UnsafePathError,
+    RollCycleMismatchError,
+    UnsupportedError,
+    CorruptError,
+    MessageTooLargeError,
+    IndexOutOfRangeError,
+    IndexNotAvailableError,
+    CycleFullError,
+    WriteAfterEofError,
+    LockLostError,
+    WireError,
+    ForkedError,
+    LockTimeoutError,
+    DataLossError,
+    TailerInUseError,
+    AppendLockedError,
+    LeaseExpiredError,
+    WriterInUseError,
+    ProducerDiedError,
+    DocumentOpenError,
+    ReplicationError,
+    WaitTimeoutError,
+    GroupError,
+    GroupLostError,
+    EncryptionError,
+    ForgedMessageError,
+    PlainMessageError,
+    DictionaryError,
+    RingFullError,
+    ClockAheadError,
+];
 
 thread_local! {
     /// The exception of a signal handler that ran while the kernel waited.

@@ -195,6 +195,7 @@ mod _native {
         quire_kernel::os::fork::watch();
         #[cfg(feature = "fault-points")]
         crate::fault_points::add_to(m)?;
+        crate::error::import_exceptions(m.py())?;
         m.add("FINDING_KINDS", crate::maintenance::kinds())?;
         m.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         m.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })

@@ -42,7 +42,8 @@ class FileListening:
 
     def _finish(self) -> None:
         self._events.end()
-        self._thread.join()
+        if self._thread.is_alive():  # not yet, in a child that was forked just before the start
+            self._thread.join()
 
     def _run(self) -> None:
         while events := self._events.take():

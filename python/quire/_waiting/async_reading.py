@@ -122,7 +122,8 @@ async def _when_there(
     pauser.reset()
     ends = math.inf
     if timeout_s is not None:
-        ends = monotonic() + arguments.seconds("timeout_s", timeout_s)
+        timeout_s = arguments.seconds("timeout_s", timeout_s)
+        ends = monotonic() + timeout_s
     while True:
         is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if is_ready and (found := read()) is not None:

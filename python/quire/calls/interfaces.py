@@ -214,7 +214,8 @@ def _following(  # noqa: PLR0913, PLR0917 - what _methods knows
         return None
     if returned is typing.Self:
         return _methods(interface, names, seen, look)
-    if isinstance(typing.get_origin(returned) or returned, type):
+    is_union = isinstance(returned, types.UnionType)
+    if not is_union and isinstance(typing.get_origin(returned) or returned, type):
         found = _methods(Interface.of(returned, interface.substitutes), names, seen, look)
         if found or returned is interface.cls:
             return found

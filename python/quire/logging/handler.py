@@ -57,6 +57,8 @@ class Handler(logging.Handler):
 
     """
 
+    _is_open = False
+
     def __init__(
         self,
         queue: JournalQueue | str | PathLike[str],
@@ -68,6 +70,7 @@ class Handler(logging.Handler):
         self._is_own = not isinstance(queue, Queue)
         self._queue = _opened(queue, options)
         self._appender = self._queue.appender()
+        self._is_open = True
 
     @property
     def queue(self) -> JournalQueue:
@@ -84,6 +87,8 @@ class Handler(logging.Handler):
     def close(self) -> None:
         """Close the appender, and the queue if this handler opened it."""
         super().close()
+        if not self._is_open:  # `logging` closes at exit what could not be opened, too
+            return
         with suppress(ForkedError):
             self._appender.close()
             if self._is_own:

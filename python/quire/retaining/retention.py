@@ -102,6 +102,7 @@ class _Thread:
         self._options: Final = options
         self._opened: Final = queue._table_identity()  # noqa: SLF001 - the package's own
         self._failure = ""
+        self._pid: Final = os.getpid()
         self._ended: Final = threading.Event()
         self._thread: Final = threading.Thread(
             target=self._run, name=f"quire retention {queue.path}", daemon=True
@@ -109,7 +110,9 @@ class _Thread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread after the step that it is working on."""
+        """End the thread after the step that it is working on; a forked child has none."""
+        if self._pid != os.getpid():
+            return
         self._ended.set()
         if self._thread is not threading.current_thread():
             self._thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Final
@@ -43,6 +44,7 @@ class _Thread:
         self._queue = weakref.ref(queue)
         self._path: Final = queue.path
         self._table: Final = queue._table_identity()  # noqa: SLF001 - the package's own
+        self._pid: Final = os.getpid()
         self._ended: Final = threading.Event()
         self._failure = ""
         self._thread: Final = threading.Thread(
@@ -51,8 +53,8 @@ class _Thread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, and seal what was appended last; idempotent."""
-        if self._ended.is_set():
+        """End the thread, and seal what was appended last; idempotent. A forked child has none."""
+        if self._ended.is_set() or self._pid != os.getpid():
             return
         self._ended.set()
         if self._thread is not threading.current_thread():

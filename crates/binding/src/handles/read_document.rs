@@ -12,7 +12,7 @@ use super::documents::Source;
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::document::Document;
-use crate::error::to_py;
+use crate::error::{ClosedError, to_py};
 use crate::repr;
 use crate::values::text;
 use crate::values::{codec, decode, failure};
@@ -84,7 +84,11 @@ impl ReadDocument {
     fn with<T>(&self, look: impl FnOnce(&Document) -> PyResult<T>) -> PyResult<T> {
         match &self.lock().open {
             Some(open) => look(open),
-            None => Err(to_py(Error::closed("document", self.source.path()))),
+            None if self.is_present => Err(to_py(Error::closed("document", self.source.path()))),
+            None => Err(ClosedError::new_err(format!(
+                "there is no document: is_present=False path={} (nothing was there to read yet)",
+                self.source.path().display()
+            ))),
         }
     }
 

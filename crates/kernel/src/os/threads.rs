@@ -4,12 +4,37 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::detached::Detached;
+use super::process;
+
+/// The thread of a handle.
+///
+/// A forked child does not have it, but may have started one of its own at the same address: to
+/// drop the parent's `JoinHandle` there would detach that one, and nobody could join it.
+pub struct Running {
+    thread: Option<JoinHandle<()>>,
+    generation: u32,
+}
+
+impl Running {
+    /// Takes over a thread that this process has started.
+    pub fn new(thread: JoinHandle<()>) -> Self {
+        Self { thread: Some(thread), generation: process::generation() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.generation != process::generation() {
+            std::mem::forget(self.thread.take());
+        }
+    }
+}
 
 /// Wakes a thread that was asked to end, and waits for it; a thread does not wait for itself. A
 /// panic in it has been printed.
-pub fn join(_: &Detached, thread: &Mutex<Option<JoinHandle<()>>>) {
-    let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(thread) = thread
+pub fn join(_: &Detached, running: &Mutex<Option<Running>>) {
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(thread) = running.and_then(|mut running| running.thread.take())
         && thread.thread().id() != thread::current().id()
     {
         thread.thread().unpark();

@@ -8,7 +8,6 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::RingFile;
@@ -20,7 +19,8 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::interrupt::{self, Signals};
-use crate::os::{process, threads};
+use crate::os::process;
+use crate::os::threads::{self, Running};
 use crate::{Error, Result, warnings};
 
 /// How many messages, and about how many bytes, are appended under one lock.
@@ -128,11 +128,11 @@ impl Ring {
         let builder = std::thread::Builder::new().name("quire-drain".into());
         let started = builder.spawn(move || run(&weak));
         let started = started.map_err(|e| Error::io("cannot start a thread", self.path(), e))?;
-        *self.lock_thread() = Some(started);
+        *self.lock_thread() = Some(Running::new(started));
         Ok(())
     }
 
-    fn lock_thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+    fn lock_thread(&self) -> MutexGuard<'_, Option<Running>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

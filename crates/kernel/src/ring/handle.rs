@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::{self, FILE_NAME, RingFile};
@@ -22,6 +21,7 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::{Detached, SharedState};
 use crate::os::interrupt::{self, Signals};
+use crate::os::threads::Running;
 use crate::os::{clock, process};
 use crate::{Error, Result, warnings};
 
@@ -139,7 +139,7 @@ pub struct Ring {
     /// copies cannot be read.
     pub(super) appends_again: AtomicBool,
     pub(super) drain_state: SharedState<DrainState>,
-    pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+    pub(super) thread: Mutex<Option<Running>>,
     /// Whether its thread ends once the ring is empty: this handle puts no messages in.
     pub(super) is_left_over: AtomicBool,
     on_full: OnFull,

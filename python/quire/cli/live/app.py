@@ -19,6 +19,7 @@ from quire.cli.live.sample import OK, Sample
 from quire.cli.live.sampler import Sampler
 from quire.cli.live.table import Table
 from quire.cli.live.trail import SORTS, Trail, details, heading, line, ordered, summary
+from quire.cli.reading.sources import Source
 
 _DETAILS: Final = 11  # lines
 _OF_TABLE: Final = {"sort", "filter", "pause", "details", "rescan", "clear"}
@@ -63,6 +64,7 @@ class Top(App[None]):
         self._samples = first
         self._interval = interval
         self._trails: dict[str, Trail] = {}
+        self._sources: dict[str, Source] = {}
         self._sort = next(iter(SORTS))
         self._pattern = ""
         self._is_paused = False
@@ -105,7 +107,7 @@ class Top(App[None]):
             return
         async with self._busy:
             self._samples = await asyncio.to_thread(self._sampler.sample)
-        self._keep(self._samples)
+            self._keep(self._samples)
         self._show()
 
     async def stop(self) -> None:
@@ -167,13 +169,14 @@ class Top(App[None]):
         """Open the messages of a queue."""
         sample = next((it for it in self._samples if it.queue == event.name), None)
         if sample is not None and sample.state == OK:
-            self.push_screen(Messages(self._sampler.source(sample.queue), sample.queue))
+            self.push_screen(Messages(self._sources[sample.queue], sample.queue))
 
     def on_table_selected(self, _event: Table.Selected) -> None:
         """Show what is known of the selected queue."""
         self._show_details()
 
     def _keep(self, samples: list[Sample]) -> None:
+        self._sources = self._sampler.sources()  # it may forget a queue that is still shown
         self._trails = {it.queue: self._trails.get(it.queue, Trail()) for it in samples}
         for sample in samples:
             self._trails[sample.queue].add(sample)

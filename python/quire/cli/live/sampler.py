@@ -96,6 +96,10 @@ class Sampler:
         """Return what opens a queue."""
         return self._watches[queue].source
 
+    def sources(self) -> dict[str, Source]:
+        """Return what opens each queue of the last sample, by its name."""
+        return {name: watch.source for name, watch in self._watches.items()}
+
     def close(self) -> None:
         """Close the queues."""
         for watch in self._watches.values():

@@ -260,6 +260,7 @@ class State:
                         if number < base:
                             folder.remove(path.name)
 
+    def _kept(self, what: str, batch: int | None = None) -> list[tuple[int, str, Path]]:
         """
         Return number, kind and path of the saved frames, oldest first.
 

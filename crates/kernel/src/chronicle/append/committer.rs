@@ -3,13 +3,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::sync;
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::os::detached::Detached;
-use crate::os::{process, threads};
+use crate::os::process;
+use crate::os::threads::{self, Running};
 use crate::{Error, Result, warnings};
 
 /// How often the disk space is checked.
@@ -20,7 +20,7 @@ pub struct Committer {
     queue: Weak<Queue>,
     generation: u32,
     is_ended: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Running>>,
 }
 
 impl Committer {
@@ -47,7 +47,8 @@ impl Committer {
             }
         });
         let started = started.map_err(|e| Error::io("cannot start a thread", queue.path(), e))?;
-        *committer.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        *committer.thread.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Running::new(started));
         let weak = Arc::downgrade(&committer);
         queue.adopt(weak);
         Ok(committer)

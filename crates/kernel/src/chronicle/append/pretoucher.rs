@@ -8,7 +8,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::appender::Appender;
@@ -21,7 +20,8 @@ use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::os::detached::{Detached, SharedState};
 use crate::os::interrupt::Signals;
-use crate::os::{process, threads};
+use crate::os::process;
+use crate::os::threads::{self, Running};
 use crate::{Error, Result, warnings};
 
 /// At least and at most this many bytes are prepared ahead.
@@ -50,7 +50,7 @@ pub struct Pretoucher {
     generation: u32,
     is_ended: AtomicBool,
     state: SharedState<State>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Running>>,
 }
 
 #[derive(Default)]
@@ -208,7 +208,8 @@ impl Pretoucher {
         let builder = std::thread::Builder::new().name("quire-warm".into());
         let started = builder.spawn(move || run(&weak, interval));
         let path = self.queue().path();
-        *thread = Some(started.map_err(|e| Error::io("cannot start a thread", path, e))?);
+        let started = started.map_err(|e| Error::io("cannot start a thread", path, e))?;
+        *thread = Some(Running::new(started));
         Ok(())
     }
 
