@@ -236,11 +236,11 @@ class Pause:
         patch.setattr(where, name, self._function())
 
     def _function(self) -> Callable[..., Any]:
-        def paused(queue: Any, *given: Any) -> Any:  # noqa: ANN401
+        def paused(queue: Any, *given: Any, **named: Any) -> Any:  # noqa: ANN401
             if not self.begun.is_set() and str(queue.path) == self._path:
                 self.begun.set()
                 assert self.goes_on.wait(WAIT_S)
-            return self._real(queue, *given)
+            return self._real(queue, *given, **named)
 
         return paused
 

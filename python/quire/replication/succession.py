@@ -95,7 +95,7 @@ class ClosedQueue:
             OSError: The file of the queue's standing cannot be written back: the queue stays
                 closed.
             ReplicationError: Another process has promoted the queue.
-            AppendLockedError:
+            AppendLockedError: The append lock was taken away.
             The append lock was taken away.
 
         """
