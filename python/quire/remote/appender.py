@@ -128,7 +128,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
         Raises:
             WaitTimeoutError: Replicas did not acknowledge the message in time; it stays in the
-            queue.
+                queue.
             ReplicationError: The queue is not replicated.
 
         """

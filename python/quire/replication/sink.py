@@ -49,7 +49,7 @@ class Sink(AnySink[SinkSession]):
         repair: If the copy differs from the source, move its end into the folder ``aside`` of the
             copy, and continue; otherwise the sink ends with a ``DivergedError``.
         address: The address at which it will serve after a promotion, by which the source can name
-        it.
+            it.
         takes_over: Whether the source may hand over to it.
         on_promoted: Called once the source has handed over to this sink and the queue accepts
             appends: it starts to serve, and returns its address, for the old source to follow.

@@ -20,8 +20,8 @@ pub fn create(path: &Path, like: &Metadata) -> Result<File> {
     let (owner, group) = (Some(like.uid()), Some(like.gid()));
     let _ = fchown(&file, owner, group).or_else(|_| fchown(&file, None, group));
     let failed = |e| Error::io("cannot set the mode of", path, e);
-    let made = fault::call!("file.stat", file.metadata()).map_err(failed)?;
-    let has_group = made.gid() == like.gid();
+    let found = fault::call!("file.stat", file.metadata()).map_err(failed)?;
+    let has_group = found.gid() == like.gid();
     let mode = like.mode() & PERMISSIONS;
     let mode = if has_group { mode } else { mode & !GROUP | (mode & 0o007) << 3 };
     file.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;

@@ -17,6 +17,7 @@ pub struct Running {
 
 impl Running {
     /// Takes over a thread that this process has started.
+    #[must_use]
     pub fn new(thread: JoinHandle<()>) -> Self {
         Self { thread: Some(thread), generation: process::generation() }
     }

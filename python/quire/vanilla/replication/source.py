@@ -125,7 +125,7 @@ class Source(AnySource[SourceSession]):
         Args:
             tailer: A tailer of the queue. With a name, it resumes where it stopped.
             sinks: How many sinks must be subscribed at least; all subscribed ones must have a
-            message.
+                message.
 
         Raises:
             UnsupportedError: A subscribed sink does not acknowledge. Java's never do.
