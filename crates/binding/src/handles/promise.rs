@@ -60,7 +60,7 @@ impl Promise {
         self
     }
 
-    /// The same for who has waited already, as the error says.
+    /// The same, for a caller that has already waited this long: the error adds it.
     #[must_use]
     pub const fn after(mut self, waited: Duration) -> Self {
         self.waited = waited;
