@@ -307,7 +307,7 @@ def test_a_holder_without_a_liveness_byte_is_seen_in_a_namespace_inside_of_this_
             assert queue.table_value(WRITE_LOCK) == pid
         said = str(caught.value)
         found = re.search(
-            rf"holder_pid={pid} .*another pid namespace, and is process (\d+) here",
+            rf"holder_pid={pid} .*another pid namespace, and is process (\d+) in this one",
             said,
         )
         assert found is not None, said
