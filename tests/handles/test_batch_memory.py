@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,21 +16,12 @@ import pytest
 
 import quire
 
-pytest.importorskip("pyarrow")  # here, so that no test counts its memory
+pytest.importorskip("pyarrow")
 
 MIB = 1 << 20
 # The allocator never keeps as much as this by itself.
 BATCH_BYTES = 40 * MIB
-STATUS = Path("/proc/self/status")
 KEY = bytes(range(32))
-needs_proc = pytest.mark.skipif(not STATUS.exists(), reason="tells by /proc")
-
-
-def own_memory() -> int:
-    """Bytes of memory that are this process's alone, files that are mapped left out."""
-    found = re.search(r"RssAnon:\s+(\d+) kB", STATUS.read_text("utf-8"))
-    assert found
-    return int(found[1]) << 10
 
 
 def data(batch: Any) -> memoryview:  # noqa: ANN401 - of pyarrow
@@ -74,49 +66,84 @@ def test_batches_after_the_second_need_no_fresh_pages(path: Path) -> None:
     assert sum(faults[2:]) < 4 * pages // 2  # those of the file are mapped several at a time
 
 
+MEASURES = """
+import re, sys
+import pyarrow  # here, so that no reading counts its memory
+import quire
+
+def own_memory():
+    with open("/proc/self/status", encoding="utf-8") as status:
+        return int(re.search(r"RssAnon:\\s+(\\d+) kB", status.read())[1]) >> 10
+
+def grown():
+    print(own_memory() - before)
+
+def read():
+    return tailer.read_batch(max_bytes=int(sys.argv[2]))
+
+key = bytes.fromhex(sys.argv[3]) or None
+with quire.open(sys.argv[1], key=key) as queue, queue.tailer() as tailer:
+    before = own_memory()
+"""
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="what a process has for itself is read in /proc"
+)
+
+
+def grown(path: Path, *steps: str, key: bytes = b"") -> list[int]:
+    """
+    Return what a new process says with ``grown()``, in MiB, without files that are mapped.
+
+    In this one, memory that earlier tests have left would be taken without growing.
+    """
+    with reading(path, **({"key": key} if key else {})):
+        pass
+    script = MEASURES + "".join(f"    {step}\n" for step in steps)
+    command = [sys.executable, "-c", script, str(path), str(BATCH_BYTES), key.hex()]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return [int(line) for line in found.stdout.split()]
+
+
 @needs_proc
 def test_a_batch_that_was_let_go_of_is_kept_until_there_is_nothing_to_read(path: Path) -> None:
-    with reading(path) as tailer:
-        before = own_memory()
-        read(tailer)
-        assert own_memory() - before > 30 * MIB
-
-        last = [read(tailer), read(tailer)]
-        assert read(tailer).num_rows == 0
-        del last
-
-        assert own_memory() - before < 20 * MIB
+    first, last = grown(
+        path,
+        "read()",
+        "grown()",
+        "last = [read(), read()]",
+        "assert read().num_rows == 0",
+        "del last",
+        "grown()",
+    )
+    assert first > 30
+    assert last < 20
 
 
 @needs_proc
 def test_a_small_batch_does_not_hold_the_memory_of_a_large_one(path: Path) -> None:
-    with reading(path) as tailer:
-        before = own_memory()
-        read(tailer)
-        small = tailer.read_batch(1)
-
-        assert own_memory() - before < 20 * MIB
-        assert bytes(data(small)) == bytes([40]) * MIB
+    [found] = grown(
+        path,
+        "read()",
+        "small = tailer.read_batch(1)",
+        "grown()",
+        "assert small.column('payload').to_pylist() == [bytes([40]) * 2**20]",
+    )
+    assert found < 20
 
 
 @needs_proc
 @pytest.mark.parametrize("release", ["release_resources", "close"])
 def test_the_tailer_lets_go_of_it(path: Path, release: str) -> None:
-    with reading(path) as tailer:
-        before = own_memory()
-        read(tailer)
-        getattr(tailer, release)()
-
-        assert own_memory() - before < 20 * MIB
+    before, after = grown(path, "read()", "grown()", f"tailer.{release}()", "grown()")
+    assert before > 30
+    assert after < 20
 
 
 @needs_proc
 def test_memory_of_decrypted_messages_is_not_kept(path: Path) -> None:
-    with reading(path, key=KEY) as tailer:
-        before = own_memory()
-        read(tailer)
-
-        assert own_memory() - before < 20 * MIB
+    [found] = grown(path, "read()", "grown()", key=KEY)
+    assert found < 20
 
 
 def test_threads_that_read_one_tailer_get_whole_batches(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -30,7 +31,8 @@ def started(
 ) -> subprocess.Popen[bytes]:
     root.mkdir(exist_ok=True)
     handles = [it.fileno() for it in sockets]
-    high = [os.dup2(it, 100 + place) for place, it in enumerate(handles)]
+    # Numbers that are free here, and higher than those that the new process gives them.
+    high = [fcntl.fcntl(it, fcntl.F_DUPFD_CLOEXEC, 100) for it in handles]
     command = [*COMMAND, "serve", str(root), *options]
     environment = ENVIRONMENT | {"LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": names}
     try:
