@@ -88,6 +88,21 @@ def test_a_key_is_a_file_of_each_machine(spark: SparkSession, tmp_path: Path) ->
         quire.spark.scan(spark, path, schema=SCHEMA).collect()
 
 
+def test_plain_messages_of_others_are_rows_if_they_may_be(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, file = tmp_path / "vault", key_file(tmp_path)
+    record(path, key=KEY)
+    (path / "keys.quire").rename(tmp_path / "away")
+    record(path, COUNT)  # as Java does
+    (tmp_path / "away").rename(path / "keys.quire")
+    with pytest.raises((PySparkException, EncryptionError), match="the message is not encrypted"):
+        load(spark, path, SCHEMA, keyFile=file).collect()
+    given = {"keyFile": file, "allowPlain": True}
+    assert rows(load(spark, path, SCHEMA, **given)) == expected(2 * COUNT)
+    assert rows(quire.spark.scan(spark, path, schema=SCHEMA, **given)) == expected(2 * COUNT)
+
+
 def test_no_plan_and_no_setting_has_the_key(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "vault"
     record(path, key=KEY)
@@ -117,6 +132,8 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert KEY.hex() not in str(raised.value)
     with pytest.raises(OptionsError, match="keyFile or keyVariable, not both"):
         ReadOptions.of({**given, "keyFile": "a", "keyVariable": "A"})
+    with pytest.raises(OptionsError, match="allowPlain is for encrypted queues"):
+        ReadOptions.of({**given, "allowPlain": "true"})
     monkeypatch.setenv("QUIRE_TEST_KEY", KEY.hex())
     assert [*KeySource(variable="QUIRE_TEST_KEY").opening(given["path"])] == ["key"]
     assert KeySource(variable="QUIRE_TEST_KEY").opening(str(tmp_path)) == {}

@@ -218,7 +218,8 @@ def _go_on(
     aside.sync()
     done = PutAside(aside.path / note.folder, note.index, note.messages)
     _log.warning(
-        "messages that the source does not have were put aside: messages=%d first=%#x folder=%s",
+        "messages from the first difference from the source on were put aside: messages=%d"
+        " first=%#x folder=%s",
         done.messages,
         done.first_index,
         done.folder,

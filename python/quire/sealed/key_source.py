@@ -17,11 +17,13 @@ class KeySource:
     Attributes:
         file: The path of a key file; None: not there.
         variable: The name of an environment variable; None: not there.
+        allow_plain: Whether messages that are not encrypted are read, too.
 
     """
 
     file: str | None = None
     variable: str | None = None
+    allow_plain: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -51,4 +53,6 @@ class KeySource:
 
         """
         ring = self.ring() if is_encrypted(path) else None
-        return {} if ring is None else {"key": ring}
+        if ring is None:
+            return {}
+        return {"key": ring, "allow_plain": True} if self.allow_plain else {"key": ring}

@@ -56,6 +56,7 @@ _NAMES: Final = (
     "tls",
     "keyFile",
     "keyVariable",
+    "allowPlain",
 )
 
 OF_A_TABLE: Final = (
@@ -208,7 +209,10 @@ class Given:
         file, variable = self.text("keyFile"), self.text("keyVariable")
         if file is not None and variable is not None:
             self.report("give keyFile or keyVariable, not both")
-        return KeySource(None if file is None else local_path(file), variable)
+        allow_plain = self.flag("allowPlain", default=False)
+        if allow_plain and file is None and variable is None:
+            self.report("allowPlain is for encrypted queues: give keyFile or keyVariable, too")
+        return KeySource(None if file is None else local_path(file), variable, allow_plain)
 
     def names(self, name: str) -> tuple[str, ...] | None:
         """Return names given with commas or as a JSON array; None if the option is not given."""

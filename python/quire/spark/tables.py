@@ -121,7 +121,7 @@ def table(  # noqa: PLR0913 - by keywords
         columns: Only these columns.
         options: Options of the source: ``failOnDataLoss``, ``recordsPerPartition``,
             ``minPartitions``, ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``,
-            ``keyFile``, ``keyVariable``.
+            ``keyFile``, ``keyVariable``, ``allowPlain``.
 
     Raises:
         ArchiveError: There is no archive, cycles are missing in both archive and queue, or some
