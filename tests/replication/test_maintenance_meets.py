@@ -31,7 +31,9 @@ from replicas import days_of_messages, messages, replicate
 WAIT_S = 60.0
 DAYS = 4
 SLOTS = 64
-SIDE_FILES = {"replicas.quire", "replication.json", "replication.digests"}
+SIDE_FILES = {
+    *("replicas.quire", "replication.json", "replication.digests", "replication.epochs"),
+}
 ACTIONS: dict[str, tuple[str, ...]] = {
     "delete": (),
     "move": ("--move", "OUT"),

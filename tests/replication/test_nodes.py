@@ -142,6 +142,39 @@ def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:
         assert cluster.errors("a").count("put aside") == 1
 
 
+def change(path: Path, old: bytes, new: bytes) -> None:
+    """Change a message in place, as damage of a disk does."""
+    [file] = path.glob("*.cq4")
+    with file.open("r+b") as changed:
+        changed.seek(file.read_bytes().index(old))
+        changed.write(new)
+
+
+def test_damage_at_the_source_does_not_displace_good_copies(tmp_path: Path) -> None:
+    """Neither in its epoch, nor after it was started again."""
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.wait_for_copies(cluster.append("a", b"a good message"), {"b"})
+        kept = cluster.payloads("b")
+        cluster.kill("b")
+        change(cluster.path("a"), b"a good message", b"a BAD  message")
+        cluster.start("b")
+        assert cluster.ended("b") == 1
+        cluster.kill("a")
+        cluster.start("a")
+        assert cluster.wait_for_leader(after=1).name == "a"
+        cluster.start("b")
+        assert cluster.ended("b") == 1
+        assert cluster.errors("b").count("one of the two files was damaged") == 2
+        assert cluster.payloads("b") == kept
+        assert not (cluster.path("b") / "aside").exists()
+        change(cluster.path("a"), b"a BAD  message", b"a good message")
+        cluster.start("b")
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(cluster.append("a", b"after"), {"b"})
+        assert cluster.payloads("a") == cluster.payloads("b")
+
+
 def test_a_node_that_is_away_is_forgotten(tmp_path: Path) -> None:
     with cluster_of("abc", tmp_path) as cluster:
         cluster.begin()

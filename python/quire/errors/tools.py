@@ -47,12 +47,13 @@ class DivergedError(ReplicationError):
 
     Attributes:
         index: The index of the first different message.
+        was_same: Whether both had the same message, so that one of the two files was damaged.
 
     """
 
-    def __init__(self, message: str, index: int | None = None) -> None:
+    def __init__(self, message: str, index: int | None = None, *, was_same: bool = False) -> None:
         super().__init__(message, index)
-        self.index = index
+        self.index, self.was_same = index, was_same
 
 
 class OldEpochError(ReplicationError):

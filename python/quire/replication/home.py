@@ -15,7 +15,7 @@ from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
-from quire.replication import aside, standing
+from quire.replication import aside, epoch_starts, standing
 from quire.replication.epochs import without_source
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
@@ -121,6 +121,7 @@ class Home:
             with without_source(self._states):
                 self._states.begin_epoch(epoch)
                 forget_beyond(self._states, queue)
+            epoch_starts.begin(queue, epoch)
         standing.write(self.path, replace(found, epoch=epoch, role="source"))
 
     @property
@@ -210,9 +211,12 @@ class Home:
         Put aside messages that the source does not have, unless one was acknowledged.
 
         Raises:
-            DivergedError: An acknowledged message is missing at the source, and may be lost.
+            DivergedError: An acknowledged message is missing at the source, and may be lost; or the
+                source had the message that differs, and one of the two files is damaged.
 
         """
+        if error.was_same:
+            raise error
         acknowledged = None if self._states is None else self._states.acknowledged("all")
         if error.index is None or (acknowledged is not None and error.index <= acknowledged):
             text = "the source lacks messages that all nodes had acknowledged"

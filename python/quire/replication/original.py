@@ -12,7 +12,7 @@ from quire.errors import AppendLockedError, IndexOutOfRangeError, QuireError, Re
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
-from quire.replication import layout, standing
+from quire.replication import epoch_starts, layout, standing
 from quire.replication.digests import CycleDigests
 from quire.replication.own_folder import open_again, own_folder
 from quire.replication.positions import (
@@ -93,6 +93,7 @@ class Original:
             "first": self.queue.first_index,
             "last": self.queue.last_index,
             "layout": layout.of_queue(self.queue),
+            "epochs": epoch_starts.starts_of(self.queue),
         }
 
     def later(self, queue: object, epoch: object) -> int | None:
@@ -182,6 +183,7 @@ def _source_standing(queue: JournalQueue) -> Standing:
         with suppress(AppendLockedError), open_again(queue) as own:
             writer = BatchWriter(own)
             try:
+                epoch_starts.begin(own, found.epoch)
                 free_groups(own)
             finally:
                 writer.promote()
@@ -192,4 +194,5 @@ def _source_standing(queue: JournalQueue) -> Standing:
     if found.role != "source":
         found = found.as_role("source")
         standing.write_of(queue, found)
+    epoch_starts.ensure(queue, found.epoch)
     return found

@@ -12,7 +12,7 @@ from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
-from quire.replication import aside, standing
+from quire.replication import aside, epoch_starts, standing
 from quire.replication.epochs import without_source
 from quire.replication.own_states import states_of
 from quire.replication.positions import free_groups
@@ -77,6 +77,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
             states = states_of(queue)
             with without_source(states):
                 forget_beyond(states, queue)
+            epoch_starts.begin(queue, found.epoch)
             free_groups(queue)
             writer.promote()
     return found.epoch

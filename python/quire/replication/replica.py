@@ -13,6 +13,7 @@ from quire._native import BatchWriter, ReplicaStates, cycle_digest
 from quire.errors import (
     ClosedError,
     CorruptError,
+    DivergedError,
     EncryptionError,
     IndexOutOfRangeError,
     LockHeldError,
@@ -24,9 +25,10 @@ from quire.errors import (
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
-from quire.replication import aside, layout, standing
+from quire.replication import aside, epoch_starts, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
+from quire.replication.epoch_starts import EpochStarts
 from quire.replication.epochs import without_source
 from quire.replication.own_folder import own_folder
 from quire.replication.own_states import states_of
@@ -57,6 +59,7 @@ class Replica:
         self._digests: CycleDigests | None = None
         self._states: ReplicaStates | None = None
         self._positions: KeptPositions | None = None
+        self._epochs: EpochStarts = ()
         self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
@@ -89,6 +92,7 @@ class Replica:
         if found != self.standing:
             standing.write_of(self._queue, found)
             self.standing = found
+        self._epochs = epoch_starts.parsed(facts.get("epochs"))
 
     def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
         """
@@ -196,6 +200,28 @@ class Replica:
         self._states.note_elsewhere(end.next - 1)
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
+    def agree(self) -> None:
+        """Record that the source holds the same messages as the replica."""
+        if self._queue is not None:
+            epoch_starts.adopt(self._queue, self._epochs)
+
+    def diverged(self, text: str, index: int, peer: str) -> DivergedError:
+        """Return the error of a message that the source does not have, or has another of."""
+        where = f"first_different_index={index:#x} path={self.path} peer={peer}"
+        hint, was_same = "nothing was changed", self._was_same(index)
+        if was_same:
+            hint = f"the source had the same message: one of the two files was damaged; {hint}"
+        return DivergedError(f"{text}: {where} ({hint})", index, was_same=was_same)
+
+    def _was_same(self, index: int) -> bool:
+        """Return whether the source had the same message, since this machine was started."""
+        if self._queue is None:
+            return False
+        known = states_of(self._queue).elsewhere
+        own = epoch_starts.starts_of(self._queue)
+        is_known = known is not None and index <= known
+        return is_known and index < epoch_starts.same_until(own, self._epochs)
+
     def promote(self, epoch: int) -> None:
         """Make it the source of a new epoch, which accepts appends, and close it."""
         writer, own, queue = self._joined(), self.standing, self._queue
@@ -205,6 +231,7 @@ class Replica:
         with without_source(states):
             states.begin_epoch(epoch)
             forget_beyond(states, queue)
+        epoch_starts.begin(queue, epoch)
         promoted = replace(own, epoch=epoch, role="source")
         standing.write_of(queue, promoted)
         self.standing = promoted

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quire._native import StreamDecompressor
-from quire.errors import DivergedError, OldEpochError, ReplicationError
+from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.cycle_search import CycleSearch, DiffersIn, LacksBefore, Range, Same
 from quire.replication.replica import Replica
@@ -198,8 +198,7 @@ class SinkSession(Session):
         first, _, count, _ = _BATCH_HEAD.unpack_from(documents)
         if count and first == place.next:
             text = "the replica's last cycle has ended, and its source appends to it"
-            where = f"first_different_index={first:#x} peer={self.peer}"
-            raise DivergedError(f"{text}: {where} (nothing was changed)", first)
+            raise self._replica.diverged(text, first, self.peer)
 
     def _check_handover(self, frame: wire.HandedOver) -> None:
         """Check that the copy has all messages, and that the epoch is the next one."""
@@ -266,7 +265,8 @@ class SinkSession(Session):
                 self._is_older, end = True, self._replica.end_of(cycle)
                 if end is None:
                     index = self._replica.index_of(cycle, 0)
-                    raise self._differs("the file of a cycle cannot be read", index)
+                    text = "the file of a cycle cannot be read"
+                    raise self._replica.diverged(text, index, self.peer)
                 self._compare_in(end)
 
     def _fetch_from(self, index: int) -> None:
@@ -274,12 +274,8 @@ class SinkSession(Session):
         last, end = self._facts.get("last"), self._replica.end
         if end is None or type(last) is not int or last < end.next - 1:
             text = "the source lacks messages that this replica has, and has others"
-            raise self._differs(text, index)
+            raise self._replica.diverged(text, index, self.peer)
         self.lacks, self.has_ended = index, True
-
-    def _differs(self, text: str, index: int) -> DivergedError:
-        where = f"first_different_index={index:#x} path={self._replica.path} peer={self.peer}"
-        return DivergedError(f"{text}: {where} (nothing was changed)", index)
 
     def _start(self, place: Place | None) -> None:
         if self._level == SYNCED and place is not None:
@@ -287,6 +283,7 @@ class SinkSession(Session):
             self._replica.sync()
         if place is not None:
             self._replica.note_elsewhere(place)  # the source has what the digests were compared of
+        self._replica.agree()
         self.is_started, self.stored, self._search = True, place, None
         self._out.append(wire.start(place))
 
@@ -349,7 +346,8 @@ class _Search:
         else:
             self._different = min(place.next, self._different)
         if self._different - self._same <= 1:
-            raise self._diverged()
+            text = "the replica and its source hold different messages"
+            raise self._replica.diverged(text, self._same, self._peer)
         middle = (self._same + self._different) // 2
         self._asked = Place(middle, 0, is_ended=False)
         return self._asked
@@ -360,12 +358,6 @@ class _Search:
             indexes = f"next={self.end.next:#x} source_first={self._first:#x}"
             hint = "replicate into an empty directory"
             raise ReplicationError(f"{text}: path={self._replica.path} {indexes} ({hint})")
-
-    def _diverged(self) -> DivergedError:
-        index = self._same
-        text = "the replica and its source hold different messages"
-        where = f"first_different_index={index:#x} path={self._replica.path} peer={self._peer}"
-        return DivergedError(f"{text}: {where} (nothing was changed)", index)
 
 
 def _refusal(code: str, reason: str, peer: str) -> ReplicationError:

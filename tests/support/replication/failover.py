@@ -27,7 +27,7 @@ from quire.errors import (
     ReplicationError,
 )
 from quire.handles.journal.queue import JournalQueue
-from quire.replication import aside, standing
+from quire.replication import aside, epoch_starts, standing
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.original import Original
 from quire.replication.replica import Replica
@@ -201,6 +201,7 @@ class Failover:
         if queue.lock_holder("chronicle.append.lock") is not None:
             writer = BatchWriter(queue)
             aside.finish(queue, writer)
+            epoch_starts.begin(queue, epoch)
             writer.promote()
         machine.reign = Reign(epoch, queue, Original(queue))
         machine.reign.members = set(view.in_sync) - {machine.name}
@@ -267,6 +268,8 @@ class Failover:
             for _ in range(self._random.randint(1, 4)):
                 self._move(link, now)
         except DivergedError as error:
+            if error.was_same:  # no file is damaged here
+                raise self._broken(f"{other.name} takes a file for damaged: {error}") from error
             self._drop(reign, other.name)
             replica.close()
             aside.put_aside(other.path, error.index or 0, {"clock": self._clock})
