@@ -374,10 +374,9 @@ def test_a_directory_that_is_replaced_while_a_source_begins(
 
     async def work() -> None:
         with quire.open(orders) as queue:
-            source = Source(queue)
-            assert (moved / "replication.json").exists()
             with pytest.raises(TableLostError):
-                await source.__aenter__()
+                await Source(queue).__aenter__()
+            assert (moved / "replication.json").exists()
 
     asyncio.run(work())
     assert not SIDE_FILES & {it.name for it in orders.iterdir()}
