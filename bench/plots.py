@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OURS, _JAVA, _OTHERS = "#2a6f97", "#c1666b", "#9aa5b1"
+_REPLICATED = {
+    "replicated": _OURS,
+    "replicated_java": _JAVA,
+    "replicated_redis": "#2ca02c",
+    "replicated_nats": "#9467bd",
+}
 
 
 def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
@@ -178,9 +184,9 @@ def _replication(results: dict[str, Result], directory: Path) -> Path:
     for name, axis in zip(("p50", "p99"), axes, strict=True):
         for key in sorted(summary.operations(found[0])):
             medians = [summary.percentile(one, key, "begin", name).median for one in found]
-            colour = _OURS if key.startswith("replicated.") else None
-            label = adapter(key.split(".")[0]).NAME
-            axis.plot(rates, medians, marker="o", color=colour, label=label)
+            name_of = key.split(".")[0]
+            colour = _REPLICATED.get(name_of, _OTHERS)
+            axis.plot(rates, medians, marker="o", color=colour, label=adapter(name_of).NAME)
         axis.set_yscale("log")
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("messages a second", fontsize=8)
@@ -208,6 +214,7 @@ def _claimed(results: dict[str, Result], kind: str, directory: Path) -> Path:
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("messages a second" if by == "rate" else "bytes", fontsize=8)
         axis.tick_params(labelsize=7)
+        axis.tick_params("x", labelrotation=30)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("microseconds", fontsize=8)
     axes[2].legend(fontsize=8, frameon=False)
