@@ -59,7 +59,6 @@ def convert(  # noqa: PLR0913 - its options
     A message goes into the cycle of DEST in which its cycle in SRC starts. If SRC is a Quick-Queue,
     which has no cycles, all messages go into the cycle in which the conversion began.
 
-
     \b
     Examples:
       quire convert trades trades5 --into chronicle

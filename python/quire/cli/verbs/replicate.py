@@ -138,7 +138,6 @@ def source(  # noqa: PLR0913 - its options
 
     A Vanilla Chronicle is sent by the protocol of Java's sinks, without certificates and handover.
 
-
     \b
     Examples:
       quire replicate source orders --listen 127.0.0.1:7001
@@ -246,7 +245,6 @@ def sink(  # noqa: PLR0913 - its options
 
     A copy of a Vanilla Chronicle uses the cycle options with which it was created, as the protocol
     does not transmit the source's; Java's sources do not accept acknowledgements.
-
 
 
     \b
