@@ -60,7 +60,7 @@ def test_the_page_of_a_queue(visit: Visit) -> None:
     words = visit.ask("/queue/prices/eur").words
     for part in ("300 ", "audit 200 ", "billing 299 4 ", "2024-01-15 10:00:00 UTC 100 ", "none"):
         assert part in words, part
-    assert "Dead letters are counted where the queue is opened with metrics." in words
+    assert "Dead letters are counted if a process opens the queue with metrics." in words
     measured = visit.ask("/queue/prices/usd").words
     assert "Appending 1 times: half within" in measured
     assert "Dead letters of all groups: 0" in measured
