@@ -107,7 +107,7 @@ def test_the_index_comes_first_under_its_name_or_not_at_all(
 ) -> None:
     appender.write_bytes(wire.field("index", b"\xa1\x05"))
 
-    with pytest.raises(ValueError, match="two columns of one name: name=index"):
+    with pytest.raises(ValueError, match="duplicate column name: name=index"):
         quire.Schema({"index": "int8"})
     named = tailer.read_batch(schema=quire.Schema({"index": "int8"}, index="_index"))
     tailer.to_start()
