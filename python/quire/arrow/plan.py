@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quire._native import PlanField, PlanMethod
 
 UNIT_OF_NUMBERS: Final = b"quire.unit"
-"""Metadata of a ``timestamp[us]`` column: the unit of numbers, ``ns``, or ``any``: by their size."""
+"""Metadata of a ``timestamp[us]`` column: ``ns`` or ``any`` (by size): the unit of numbers."""
 
 
 class Method(NamedTuple):
@@ -67,7 +67,8 @@ def _plan_type(name: str, kind: Type) -> _PlanType:
     if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
         return _PlanType("map", inside=[plan_field(kind.item_field)])
     raise ValueError(
-        f"messages cannot be decoded into a column of this type: field={name} type={type_text(kind)}"
+        "messages cannot be decoded into a column of this type:"
+        f" field={name} type={type_text(kind)}"
     )
 
 

@@ -63,7 +63,8 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
             kind = kind.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             raise ValueError(
-                f"a column of this type cannot hold a time: field={field.name} type={type_text(kind)}"
+                "a column of this type cannot hold a time:"
+                f" field={field.name} type={type_text(kind)}"
                 " (declare it as a whole number or a timestamp, or leave it out)"
             )
     return content
