@@ -110,7 +110,9 @@ def _by_format(declared: Callable[_P, JournalQueue]) -> _ByFormat[_P]:
             return open_remote(path, given)
         for name in ("token", "tls"):
             if given.pop(name, None) is not None:
-                raise UnsupportedError(f"{name}= requires an address such as quire://HOST:PORT/QUEUE")
+                raise UnsupportedError(
+                    f"{name}= requires an address such as quire://HOST:PORT/QUEUE"
+                )
         return opener(path, **given)
 
     return cast("_ByFormat[_P]", opened)
