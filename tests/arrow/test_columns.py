@@ -107,7 +107,7 @@ def test_the_index_comes_first_under_its_name_or_not_at_all(
 ) -> None:
     appender.write_bytes(wire.field("index", b"\xa1\x05"))
 
-    with pytest.raises(ValueError, match="two columns of one name: name=index"):
+    with pytest.raises(ValueError, match="duplicate column name: name=index"):
         quire.Schema({"index": "int8"})
     named = tailer.read_batch(schema=quire.Schema({"index": "int8"}, index="_index"))
     tailer.to_start()
@@ -312,7 +312,7 @@ def test_columns_are_selected_by_name_also_inside_others(
     ids=str,
 )
 def test_what_is_no_schema_is_refused(wrong: dict[str, TypeLike]) -> None:
-    with pytest.raises(ValueError, match=r"type|one name|Latin-1"):
+    with pytest.raises(ValueError, match=r"type|duplicate column name|Latin-1"):
         quire.Schema(wrong)
 
 
@@ -413,7 +413,7 @@ def test_a_message_that_names_another_type_is_a_misfit(appender: Appender, taile
 def test_a_class_without_columns_is_refused() -> None:
     with pytest.raises(TypeError, match=r"quire\.message"):
         quire.Schema.from_message(int)
-    with pytest.raises(ValueError, match="inside itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         quire.Schema.from_message(Node)
     with pytest.raises(ValueError, match="name=value"):
         quire.Schema.from_message(Anything)
@@ -455,7 +455,7 @@ def test_a_schema_is_inferred_from_what_is_there(
 
 
 def test_what_cannot_be_inferred_is_said(queue: quire.JournalQueue, appender: Appender) -> None:
-    with pytest.raises(ValueError, match="nothing to infer"):
+    with pytest.raises(ValueError, match="no messages to infer"):
         quire.Schema.infer(queue)
     appender.write_map({"a": {"b": 1}})
     appender.write_map({"a": {"b": [2]}})

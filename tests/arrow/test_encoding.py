@@ -432,20 +432,24 @@ def test_a_schema_casts_what_fits_and_leaves_out_what_it_added(
 @pytest.mark.parametrize(
     ("columns", "options", "problem"),
     [
-        ({"a": pa.int8()}, {"form": "yaml"}, "no such form of messages: form=yaml"),
-        ({"a": pa.int8()}, {"form": "raw"}, "form=raw needs one binary column: found=a int8"),
-        ({"a": pa.int8()}, {"form": "text"}, "form=text needs one string column"),
-        ({"a": pa.int8()}, {"form": "typed"}, "type goes with form=typed: form=typed type=None"),
-        ({"a": pa.int8()}, {"form": "map", "type": "T"}, "type goes with form=typed"),
-        ({"a": pa.int8()}, {"form": "map", "method": "m"}, "method goes with form=method"),
-        ({"a": pa.int8()}, {"form": "method"}, "needs a method, or a schema of methods"),
+        ({"a": pa.int8()}, {"form": "yaml"}, "unknown form of messages: form=yaml"),
+        ({"a": pa.int8()}, {"form": "raw"}, "form=raw requires one binary column: found=a int8"),
+        ({"a": pa.int8()}, {"form": "text"}, "form=text requires one string column"),
+        (
+            {"a": pa.int8()},
+            {"form": "typed"},
+            "type= and form=typed require each other: form=typed type=None",
+        ),
+        ({"a": pa.int8()}, {"form": "map", "type": "T"}, "type= and form=typed require"),
+        ({"a": pa.int8()}, {"form": "map", "method": "m"}, "method= requires form=method"),
+        ({"a": pa.int8()}, {"form": "method"}, "requires method= or a schema of methods"),
         ({"a": pa.duration("us")}, {}, "no values of this type: column=a type=duration"),
         ({"€": pa.int8()}, {}, "Latin-1"),
         ({}, {}, "at least one value: columns=0"),
         (
             {"a": pa.int8(), "c": pa.int8()},
             {"schema": quire.Schema({"a": "date32", "b": "utf8"})},
-            "does not know: column=c known=a, b; .* not fit .*: column=a .*; .*missing: column=b",
+            "no such column: column=c known=a, b; .* not fit .*: column=a .*; .*missing: column=b",
         ),
         (
             {"a": pa.int8()},

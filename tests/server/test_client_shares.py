@@ -348,7 +348,7 @@ def test_a_machine_has_so_many_pages_that_are_kept_up_to_date(tmp_path: Path) ->
             assert (await get(first, "/live")).startswith("200")
             refused = await get(await clients.connect(), "/live")
             assert refused.startswith("400")
-            assert "too many pages are kept up to date: limit=256 limit_of_a_client=1" in refused
+            assert "too many live pages are open: limit=256 limit_of_a_client=1" in refused
             assert (await get(await clients.connect("127.0.0.2"), "/live")).startswith("200")
             first[1].close()
             while (await get(await clients.connect(), "/live")).startswith("400"):

@@ -201,7 +201,7 @@ def _go_further(page: Page, name: str) -> None:
 
 def test_the_list_changes_while_messages_come(page: Page, address: str, root: Path) -> None:
     page.goto(address + "/")
-    page.get_by_text("Kept up to date").wait_for()
+    page.get_by_text("Live", exact=True).wait_for()
     with quire.open(root / "prices/usd") as queue:
         count = queue.entry_count + 5
         queue.appender().write_many([b"\xe5hello"] * 5)
@@ -232,7 +232,7 @@ def test_a_message_is_appended_and_shown_without_script(
         page.get_by_text("The message was appended.").wait_for()
         page.get_by_text("price: 1.1").wait_for()
         page.get_by_role("link", name="Fields").click()
-        page.get_by_role("link", name="those from here on").click()
+        page.get_by_role("link", name="messages from here on").click()
     with quire.open(root / "orders/filled", read_only=True) as queue, queue.tailer() as tailer:
         *_, last = tailer
         assert last.to_dict() == {"symbol": "EURUSD", "price": 1.1}

@@ -71,11 +71,11 @@ def texts(root: Path, name: str) -> list[str]:
 def test_the_number_of_dead_letters_leads_to_them(root: Path, visit: Visit) -> None:
     fail(root, "first", "second")
     found = visit.ask("/queue/shop/orders")
-    assert "Group Messages Are in billing 2 shop/failed" in found.words
+    assert "Group Messages Stored in billing 2 shop/failed" in found.words
     assert 'href="/messages/shop/failed"' in found.text
     held = visit.ask("/queue/shop/failed")
     assert "This queue holds dead letters." in held.words
-    assert "Group Messages Come from billing 2 shop/orders" in held.words
+    assert "Group Messages From billing 2 shop/orders" in held.words
     fail(root, "third")
     assert "billing 3 shop/failed" in visit.ask("/queue/shop/orders").words
     fail(root, group="audit")
@@ -88,7 +88,7 @@ def test_a_dead_letter_is_shown_with_the_reason(root: Path, visit: Visit) -> Non
     assert listed.count("Dead letter of billing, delivered 2 times: refused") == 2
     for number, text in enumerate(("first", "second")):
         one = visit.ask(letter_page(visit, number))
-        assert "Reason refused Group billing Delivered 2 times Was message" in one.words
+        assert "Reason refused Group billing Delivered 2 times Original message" in one.words
         (source,) = re.findall(r'href="(/message/shop/orders[^"]*)"', one.text)
         assert text in visit.ask(source).words
     found = visit.ask("/messages/shop/failed?regex=second").words

@@ -49,9 +49,9 @@ def test_a_replica_is_shown_with_its_role_and_takes_no_message(root: Path) -> No
     with showing(root) as port:
         visit = Visit(port)
         copy = visit.ask("/queue/copy").words
-        assert "This is a sink, of epoch " in copy
+        assert "This queue is a sink, in epoch " in copy
         assert "Role, epoch" in copy
-        assert "This is the source, of epoch " in visit.ask("/queue/own").words
+        assert "This queue is the source, in epoch " in visit.ask("/queue/own").words
         visit.ask("/sign-in")
         refused = visit.ask("/append/copy", {"kind": "text", "message": "a"})
         assert "replication sink" in refused.alert
@@ -89,7 +89,7 @@ def test_lists_leave_room_for_queues_that_clients_use(
             for address in ("/", "/queue/other"):
                 words = (await asyncio.to_thread(visit.ask, address)).words
                 assert len(queues.opened) == 3
-                assert ("not looked at" in words) == (address == "/")
+                assert ("not opened for this list" in words) == (address == "/")
             assert (await asyncio.to_thread(visit.ask, "/queue/q5")).status == 200
             assert len(queues.opened) == 4
 

@@ -196,7 +196,7 @@ def test_a_long_message_is_cut_and_there_as_a_whole(port: int) -> None:
     found = visit.ask("/messages/hostile?field=&regex=x{1000}")
     (address,) = set(_links(found.text))
     one = visit.ask(address)
-    assert "This is the beginning." in one.words
+    assert "Only the beginning is shown." in one.words
     assert len(one.body) < 100_000
     whole = visit.ask(address.replace("/message/", "/whole/").replace("as=yaml", "as=bytes"))
     assert b"x" * 1_000_000 in whole.body
@@ -288,12 +288,12 @@ def test_a_form_that_is_too_long_or_no_message_is_refused(port: int) -> None:
     visit = Visit(port)
     visit.ask("/queue/prices/eur")
     for kind, text, word in (
-        ("json", "{", "not a message as json"),
-        ("yaml", "a: [", "not a message as yaml"),
-        ("json", "[" * 5000, "not a message as json"),
+        ("json", "{", "not a valid message as json"),
+        ("yaml", "a: [", "not a valid message as yaml"),
+        ("json", "[" * 5000, "not a valid message as json"),
         ("xml", "a", "no such kind"),
         ("text", "x" * 2_000_000, "too long"),
-        ("yaml", "", "not a message as yaml"),
+        ("yaml", "", "not a valid message as yaml"),
     ):
         refused = visit.ask("/append/prices/eur", {"kind": kind, "message": text})
         assert word in refused.alert, refused.alert

@@ -191,8 +191,16 @@ def test_everything_wrong_is_reported_at_once(
                 "batchId must be a number, and requires writeId: batchId=-1",
             ],
         ),
-        (path, {"form": "raw"}, ["form=raw needs one binary column: found=n int64, name string"]),
-        (path, {"schema": schema(n="int32")}, ["schema does not know: column=name known=n"]),
+        (
+            path,
+            {"form": "raw"},
+            ["form=raw requires one binary column: found=n int64, name string"],
+        ),
+        (
+            path,
+            {"schema": schema(n="int32")},
+            ["the schema has no such column: column=name known=n"],
+        ),
         (path, {"schema": "nowhere:Thing"}, ["schema=nowhere:Thing: No module named"]),
         (
             path,

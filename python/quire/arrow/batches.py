@@ -1,4 +1,4 @@
-"""Buffers of the native decoder as pyarrow's arrays and batches; nothing is copied."""
+"""Buffers of the native decoder as pyarrow arrays and batches, without a copy."""
 
 from __future__ import annotations
 

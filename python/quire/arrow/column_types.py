@@ -1,4 +1,4 @@
-"""The table of Arrow types: what each is called, and what messages and Spark make of it."""
+"""The table of Arrow types: their names, and the types of messages and Spark they map to."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ColumnType(NamedTuple):
 
     Attributes:
         arrow: The type.
-        decoder: What the native decoder and encoder call it.
-        names: What users may call it, besides Arrow's own alias.
-        declared: The kinds of annotations that become it.
-        inferred: The kinds of values in a sample that become it.
+        decoder: Its name in the native decoder and encoder.
+        names: Further names for users, in addition to Arrow's own alias.
+        declared: The kinds of annotations that map to it.
+        inferred: The kinds of values in a sample that map to it.
 
     """
 
@@ -93,12 +93,12 @@ MESSAGE_COLUMNS: Final[dict[str, Type]] = {
     names.SPARK_HISTORY: HISTORY_TYPE,
     names.ERROR: pa.string(),
 }
-"""The columns that every message has in archives and on Spark, whatever it holds."""
+"""The columns that every message has in archives and on Spark, whatever its content."""
 
 SPARK_TIME: Final[Type] = pa.time64("ns")
-"""What Spark takes from Arrow as a time of day."""
+"""The Arrow type that Spark accepts as a time of day."""
 PARQUET_TIME: Final[Type] = pa.time64("us")
-"""What Spark reads from Parquet as a time of day."""
+"""The Parquet type that Spark reads as a time of day."""
 
 
 def fields_of(kind: Any) -> list[Field]:  # noqa: ANN401 - a schema or a type
@@ -120,7 +120,7 @@ def is_text(kind: Type) -> bool:
 
 
 def is_castable(kind: Type, target: Type) -> bool:
-    """Whether pyarrow casts one type to the other."""
+    """Whether pyarrow can cast one type to the other."""
     try:
         pa.nulls(0, kind).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
@@ -176,12 +176,12 @@ def encoded_type(kind: Type) -> Type:  # noqa: C901, PLR0911 - one case a type
 
 
 def spark_columns(columns: pa.Schema, time: Type = SPARK_TIME) -> pa.Schema:
-    """Return the columns with their types as :func:`spark_type` has them."""
+    """Return the columns with the types of :func:`spark_type`."""
     return pa.schema([_spark_field(field, time) for field in fields_of(columns)])
 
 
 def spark_type(kind: Type, time: Type = SPARK_TIME) -> Type:
-    """Return the type nearest to *kind* that Spark has and the decoder makes."""
+    """Return the type nearest to *kind* that both Spark and the decoder support."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([_spark_field(field, time) for field in fields_of(kind)])

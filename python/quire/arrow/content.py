@@ -1,4 +1,4 @@
-"""The content of a schema: the columns of messages, or the methods that messages call."""
+"""The content of a schema: the columns of messages, or the methods that they call."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Content:
 
     Attributes:
         history: Whether there is a column ``history``.
-        index_name: The name of the column of indexes; None: there is none.
-        types: The types that messages may name, where they name one; any if there are none.
+        index_name: The name of the column of indexes; None for no such column.
+        types: The types that messages may name, if they name one; empty allows any type.
 
     """
 
@@ -64,7 +64,7 @@ class Content:
 
     @property
     def calls(self) -> tuple[Method, ...]:
-        """The methods whose calls become rows; none if the messages are no calls."""
+        """The methods whose calls become rows; empty if the messages are not calls."""
         return ()
 
     @property
@@ -90,19 +90,19 @@ class Content:
 
     def check_names(self) -> None:
         """
-        Check that no table has two columns of one name.
+        Check that the column names of each table are unique.
 
         Raises:
-            ValueError: A table has two columns of one name.
+            ValueError: A table has two columns with the same name.
 
         """
         for schema in self.methods.values() or [self.arrow]:
             twice = [name for name in schema.names if schema.names.count(name) > 1]
             if twice or ERROR in schema.names:
-                raise ValueError(f"two columns of one name: name={(twice or [ERROR])[0]}")
+                raise ValueError(f"duplicate column name: name={(twice or [ERROR])[0]}")
 
     def surrounded(self, columns: Iterable[Field]) -> pa.Schema:
-        """Return columns with the index before them and the history after them."""
+        """Return columns preceded by the index and followed by the history, if any."""
         fields = [*columns]
         if self.index_name is not None:
             fields.insert(0, pa.field(self.index_name, BATCH_INDEX_TYPE, nullable=False))
@@ -118,7 +118,7 @@ class RowContent(Content):
 
     Attributes:
         fields: The columns.
-        is_value: Whether a message is the one value.
+        is_value: Whether a message consists of one value.
 
     """
 

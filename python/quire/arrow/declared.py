@@ -1,4 +1,4 @@
-"""Types as users give them, and as annotations declare them, in Arrow types."""
+"""Arrow types for the types that users give and that annotations declare."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _TIMESTAMP: Final = re.compile(r"timestamp\[(s|ms|us|ns), ?UTC\]")
 
 def arrow_type(kind: TypeLike) -> Type:
     """
-    Return the Arrow type that *kind* stands for.
+    Return the Arrow type for *kind*.
 
     Raises:
-        ValueError: No Arrow type stands for *kind*.
+        TypeError: *kind* is not a type, a name of a type, a mapping, or a list of one type.
+        ValueError: The name is unknown, or a field may hold any value.
 
     """
     if isinstance(kind, pa.DataType):
@@ -45,7 +46,7 @@ def arrow_type(kind: TypeLike) -> Type:
     elif isinstance(kind, type) or hasattr(kind, "__origin__"):
         return of_kind(kind_of(kind), getattr(kind, "__name__", str(kind)))
     raise TypeError(
-        f"no type of a column: type={kind!r} (give a name such as 'float64', a type of pyarrow or"
+        f"not a column type: type={kind!r} (expected a name such as 'float64', a type of pyarrow or"
         " Python, a dict of fields, or a list of one type)"
     )
 
@@ -68,7 +69,7 @@ def _named(kind: str) -> Type:
         found = named(kind)
     except ValueError:
         raise ValueError(
-            f"no such type of a column: type={kind!r} (such as float64, int32, utf8, bool,"
+            f"unknown column type: type={kind!r} (known are float64, int32, utf8, bool,"
             " timestamp, date, time, uuid, category, decimal128(18, 6), or a type of pyarrow)"
         ) from None
     return found
@@ -89,7 +90,7 @@ def of_codec(
             f"a fixed layout has no names to find columns by: class={codec.alias} bytes_layout=True"
         )
     if codec.alias in inside:
-        raise ValueError(f"a class inside itself has no columns: class={codec.alias}")
+        raise ValueError(f"a class that contains itself cannot become columns: class={codec.alias}")
     inside = (*inside, codec.alias)
     return pa.schema(
         [
@@ -111,13 +112,15 @@ def of_kind(kind: Kind, name: str, inside: tuple[str, ...] = ()) -> Type:
     if sort == "dict":
         return pa.map_(pa.string(), of_kind(parts[1], name, inside))
     if sort not in BY_KIND:
-        raise ValueError(f"a column needs a type, not any value: name={name} (say which in types=)")
+        raise ValueError(
+            f"a field that may hold any value needs a type: name={name} (give it in types=)"
+        )
     return BY_KIND[sort]
 
 
 def of_methods(methods: Mapping[str, _native.Method], ids: Mapping[str, int]) -> list[Method]:
     """
-    Return the methods of an interface, and of what their calls return.
+    Return the methods of an interface, and of the interfaces that its methods return.
 
     Raises:
         ValueError: An argument may hold any type, or two methods with the same name differ.
@@ -135,7 +138,7 @@ def _add_methods(
         made = _of_method(method, ids.get(method.name, method.id))
         known = found.setdefault(method.name, made)
         if known != made:
-            raise ValueError(f"two methods of one name differ: method={method.name}")
+            raise ValueError(f"two methods with the same name differ: method={method.name}")
         if known is made and method.next is not None:
             _add_methods(method.next, ids, found)
 

@@ -1,4 +1,4 @@
-"""Encoding Arrow columns as messages, one per row: the inverse of decoding with a schema."""
+"""Encodes Arrow columns as messages, one per row: the inverse of decoding with a schema."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class Encoder:
 
     Args:
         columns: The schema of the batches.
-        form: What a row becomes. ``raw``: the bytes of the one binary column as they are. ``text``:
-            the one string as a text value. ``map``: an entry for each column, as Java's
+        form: The form of a message. ``raw``: the bytes of the only column, unchanged. ``text``: the
+            string of the only column as a text value. ``map``: an entry for each column, as Java's
             ``writeMap``. ``fields``: a field for each column, as ``write_message`` writes an object
             of a message class. ``typed``: the same after the name of a type. ``method``: a call.
-            None: ``typed`` with *type*, ``method`` with *method* or a schema of methods,
-            ``fields`` with the schema of a message class, ``raw`` for one binary column
-            ``payload``, ``text`` for one string column ``value``, else ``map``.
+            None: ``typed`` with *type*; ``method`` with *method* or a schema of methods;
+            ``fields`` with the schema of a message class; ``raw`` for one binary column
+            ``payload``; ``text`` for one string column ``value``; otherwise ``map``.
         type: The name of the type that precedes the fields.
-        method: The method that is called: with a column for each argument (an object is a struct),
-            or, with a schema of methods, the columns that ``read_batch(method=…)`` gives.
-        schema: The schema of the messages: columns are checked against it, and cast where that
-            loses nothing; those that it adds to a batch (index, history) are left out. With
-            methods, and no *method*, the batches are those of ``read_batch``: the name in
-            ``method``, and a struct for each method.
+        method: The method to call, with a column for each argument (an object is a struct), or,
+            with a schema of methods, the columns that ``read_batch(method=…)`` returns.
+        schema: The schema of the messages: columns are checked against it, and cast if no value
+            changes; columns that it adds to a batch (index, history) are left out. With a schema
+            of methods and no *method*, batches have the form that ``read_batch`` returns: the name
+            in ``method``, and a struct for each method.
         omit_nulls: Leave out null fields instead of writing a null.
         fieldless: For a queue of wire type ``FIELDLESS_BINARY``.
 
@@ -104,8 +104,8 @@ class Encoder:
         Return a message for each row, as a ``large_binary`` array.
 
         Raises:
-            ValueError: A value does not fit its column in the schema, or is null where there must
-                be one.
+            ValueError: A value does not fit its column in the schema, or a column that is not
+                nullable has nulls.
             WireError: A value has no encoding.
 
         """
@@ -135,21 +135,21 @@ def _contradictions(
     form: str, type_name: str | None, method: str | None, schema: Schema | None
 ) -> Iterable[str]:
     if form not in FORMS:
-        yield f"no such form of messages: form={form} known={', '.join(FORMS)}"
+        yield f"unknown form of messages: form={form} known={', '.join(FORMS)}"
         return
     if (form == "typed") != (type_name is not None):
-        yield f"type goes with form=typed: form={form} type={type_name}"
+        yield f"type= and form=typed require each other: form={form} type={type_name}"
     if form != "method" and method is not None:
-        yield f"method goes with form=method: form={form} method={method}"
+        yield f"method= requires form=method: form={form} method={method}"
     has_methods = schema is not None and bool(schema.methods)
     if form == "method" and method is None and not has_methods:
-        yield "form=method needs a method, or a schema of methods"
+        yield "form=method requires method= or a schema of methods"
     if form == "method" and schema is not None and not has_methods:
-        yield "form=method needs a schema of methods, or none"
+        yield "with form=method, schema= must be a schema of methods"
     if form != "method" and has_methods:
-        yield f"a schema of methods goes with form=method: form={form}"
+        yield f"a schema of methods requires form=method: form={form}"
     if form in {"raw", "text"} and schema is not None and schema.shape != VALUE:
-        yield f"messages without names need Schema.of_value, or no schema: form={form}"
+        yield f"with form={form}, schema= must be a Schema.of_value"
 
 
 def _plan(
@@ -166,7 +166,7 @@ def _plan(
     wanted = columns if schema is None else schema.columns
     fields = _fields(columns, wanted, _added(schema), report)
     if not len(fields):
-        report("a message holds at least one value: columns=0")
+        report("a message must have at least one value: columns=0")
     return _Encoding("entries" if form == "map" else form, fields)  # type: ignore[arg-type]
 
 
@@ -180,7 +180,7 @@ def _one_column(
     }[form]
     if len(fields) != 1 or not fits(fields[0].type):
         found = ", ".join(f"{it.name} {type_text(it.type)}" for it in fields)
-        report(f"form={form} needs one {wanted} column: found={found}")
+        report(f"form={form} requires one {wanted} column: found={found}")
         return None
     content: Literal["raw", "value"] = "raw" if form == "raw" else "value"
     kind = fields[0].type if form == "raw" else kind
@@ -214,12 +214,12 @@ def _fields(
     added: Iterable[str],
     report: Callable[[str], None],
 ) -> pa.Schema:
-    """Return the columns that are written, with the types that they are cast to."""
+    """Return the columns that are written, with the types to which they are cast."""
     known = {it.name: it for it in fields_of(columns) if it.name not in added}
     if len(known) < len([it for it in columns.names if it not in added]):
-        report(f"two columns of one name: columns={', '.join(columns.names)}")
+        report(f"duplicate column name: columns={', '.join(columns.names)}")
     for name in known.keys() - set(wanted.names):
-        report(f"a column that the schema does not know: column={name} known={_names(wanted)}")
+        report(f"the schema has no such column: column={name} known={_names(wanted)}")
     fields: list[Any] = []
     for field in fields_of(wanted):
         found = known.get(field.name)
@@ -265,7 +265,7 @@ def _cast(array: Any, field: pa.Field[Any]) -> Any:  # noqa: ANN401 - as above
             ) from None
     if array.null_count and not field.nullable:
         raise ValueError(
-            f"a column with nulls that must have values: column={field.name}"
+            f"a column that must not have nulls has some: column={field.name}"
             f" null_count={array.null_count}"
         )
     return array
@@ -277,13 +277,13 @@ def _payloads(array: Any) -> pa.Array[Any]:  # noqa: ANN401 - as above
         raise ValueError(f"a message cannot be null: null_count={array.null_count}")
     compute: Any = pc  # its stubs leave the results open
     if compute.min(compute.binary_length(array)).as_py() == 0:
-        raise ValueError("a message holds at least one byte: the column has an empty element")
+        raise ValueError("a message must have at least one byte: the column has an empty element")
     found: pa.Array[Any] = array.cast(pa.large_binary())
     return found
 
 
 def _borrowed(array: Any) -> Borrowed:  # noqa: ANN401 - as above
-    """Return the buffers of an array, and of what is inside it."""
+    """Return the buffers of an array and of its children."""
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
         length, start, _, buffers, _, _ = _borrowed(array.indices)

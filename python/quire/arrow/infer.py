@@ -1,4 +1,4 @@
-"""The schema of a queue, from a sample of its messages."""
+"""Infers the schema of a queue from a sample of its messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _RANGES: Final = 10
 _NUMBERS: Final = {"whole": "int"}
-"""Integers of more than 32 bits may be written as a float, and are known by their size."""
+"""Integers of more than 32 bits may be stored as floats, and are recognised by their size."""
 _WITHOUT_TEXT: Final = {"bytes", "struct", "keyed", "list"}
 
 
@@ -32,8 +32,9 @@ def infer(
     """
     Infer one content for the messages of several queues, from *sample* messages of each.
 
-    The queues are taken one at a time: each may be closed when the next is asked for. With
-    *skip_errors*, messages that do not decode count for nothing, nor do values beside mappings.
+    The queues are sampled one at a time: each may be closed when the next is requested. With
+    *skip_errors*, messages that do not decode are ignored; if some messages are mappings, so are
+    single values.
 
     Raises:
         ValueError: The queues are empty, or types conflict.
@@ -53,7 +54,7 @@ def infer(
                         count += look(seen, tailer, messages)
     if not count:
         raise ValueError(
-            f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
+            f"no messages to infer a schema from: path={', '.join(paths)} sample={sample}"
         )
     sorts, fields, _ = found = seen.found() if seen.found()[0] else values.found()
     if _is_mapping(sorts):
@@ -63,7 +64,7 @@ def infer(
 
 
 def look(seen: Seen, tailer: AnyTailer, count: int) -> int:
-    """Look at up to *count* messages, and return how many there were."""
+    """Inspect up to *count* messages, and return how many there were."""
     if (journal := journal_tailer_of(tailer)) is not None:
         return seen.look(journal, count)
     payloads = tailer.read_many(count)
@@ -73,7 +74,7 @@ def look(seen: Seen, tailer: AnyTailer, count: int) -> int:
 
 
 def _look_one_by_one(mappings: Seen, values: Seen, tailer: AnyTailer, count: int) -> int:
-    """Look at those of *count* messages that decode, and return how many that are."""
+    """Inspect those of *count* messages that decode, and return their number."""
     decoded = 0
     for payload in tailer.read_many(count):
         alone = Seen()
@@ -85,12 +86,12 @@ def _look_one_by_one(mappings: Seen, values: Seen, tailer: AnyTailer, count: int
 
 
 def _is_mapping(sorts: list[str]) -> bool:
-    """Whether messages are mappings; of those, keys that are no names are no columns."""
+    """Whether messages are mappings, whose keys that are not names do not become columns."""
     return "struct" in sorts and {*sorts} <= {"struct", "keyed"}
 
 
 def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:
-    """Yield first indexes and counts of ranges spread over the queue: *sample* messages in all."""
+    """Yield first index and count of ranges across the queue, of *sample* messages in total."""
     step = numbering_of(queue).step
     between = cycle_ranges(queue, 0, end_index_of(queue))
     runs = [(run.first_index, run.count) for run in between]
@@ -143,7 +144,7 @@ def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Fiel
 
 
 def _map_of(values: list[pa.Field[Any]], path: str, *, as_text: bool) -> Any:  # noqa: ANN401 - a type
-    """Return a map with keys as text, whose values have one type, or are text."""
+    """Return a map with text keys, and values of one type or of text."""
     kinds: list[Any] = [*dict.fromkeys(it.type for it in values)]
     map_of: Any = pa.map_
     if len(kinds) == 1:

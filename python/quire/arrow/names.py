@@ -1,17 +1,17 @@
-"""The names of columns, each written down once."""
+"""The names of columns, each defined once."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Of batches, unless the schema says otherwise.
+# Columns of batches, unless the schema names them differently.
 BATCH_INDEX: Final = "index"
 PAYLOAD: Final = "payload"
 VALUE: Final = "value"
 METHOD: Final = "method"
 HISTORY: Final = "history"
 
-# Of every message, in archives and on Spark.
+# Columns of every message, in archives and on Spark.
 INDEX: Final = "_index"
 CYCLE: Final = "_cycle"
 SEQUENCE: Final = "_sequence"
@@ -20,5 +20,5 @@ SUBTOPIC: Final = "_subtopic"
 TIMESTAMP: Final = "_timestamp"
 SPARK_HISTORY: Final = "_history"
 
-# Why a malformed record is null, with ``errors="column"``.
+# The reason why a malformed record is null, with ``errors="column"``.
 ERROR: Final = "_error"

@@ -1,4 +1,4 @@
-"""Columns and methods as the native decoder and encoder take them."""
+"""Columns and methods in the form that the native decoder and encoder expect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quire._native import PlanField, PlanMethod
 
 UNIT_OF_NUMBERS: Final = b"quire.unit"
-"""Metadata of a ``timestamp[us]`` column: of numbers, ``ns``, or ``any``: their size says it."""
+"""Metadata of a ``timestamp[us]`` column: ``ns`` or ``any`` (by size): the unit of numbers."""
 
 
 class Method(NamedTuple):
@@ -21,8 +21,8 @@ class Method(NamedTuple):
     A method whose calls are decoded.
 
     Attributes:
-        name: The event in the messages.
-        id: The number that stands for it; None if none does.
+        name: The event name in the messages.
+        id: Its method id; None if it has none.
         takes: How its arguments become columns.
         columns: The columns.
 
@@ -67,12 +67,13 @@ def _plan_type(name: str, kind: Type) -> _PlanType:
     if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
         return _PlanType("map", inside=[plan_field(kind.item_field)])
     raise ValueError(
-        f"messages are not decoded into columns of this type: field={name} type={type_text(kind)}"
+        "messages cannot be decoded into a column of this type:"
+        f" field={name} type={type_text(kind)}"
     )
 
 
 def plan_method(method: Method) -> PlanMethod:
-    """Return the decoder's plan of a method; as :func:`plan_field`."""
+    """Return the decoder's plan of a method; raises like :func:`plan_field`."""
     return (
         method.name,
         method.id,
@@ -82,7 +83,7 @@ def plan_method(method: Method) -> PlanMethod:
 
 
 class _PlanType(NamedTuple):
-    """A type as the decoder takes it."""
+    """A type in the form that the decoder expects."""
 
     kind: str
     precision_and_scale: tuple[int, int] = (0, 0)

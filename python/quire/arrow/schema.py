@@ -1,4 +1,4 @@
-"""Schemas: what the messages of a queue look like, and which of it becomes Arrow columns."""
+"""Schemas: the form of a queue's messages, and the Arrow columns that they become."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quire.arrow.plan import Method
     from quire.formats.protocols import AnyQueue
 
-# What stands for a schema: see Schema.given.
+# What is accepted as a schema: see Schema.given.
 SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
 
 
@@ -31,11 +31,11 @@ class Schema:
 
     Args:
         fields: The columns: names of fields in the messages, and their types. A type is the name
-            of an Arrow type (``int32``, ``utf8``, ``timestamp[us]``, ``decimal128(20, 4)``), one of
-            ``uuid``, ``category`` (text out of a few), ``timestamp``, ``date`` and ``time``, a type
-            of Python (``float`` has 64 bits, by name too; ``float32`` is the other) or of pyarrow,
-            ``{name: type}`` for fields inside, or ``[type]`` for a list. Or a schema of
-            pyarrow; a field that is not nullable there must be in every message.
+            of an Arrow type (``int32``, ``utf8``, ``timestamp[us]``, ``decimal128(20, 4)``); one of
+            ``uuid``, ``category`` (text with few distinct values), ``timestamp``, ``date`` and
+            ``time``; a type of Python or pyarrow (``float``, also as a name, has 64 bits;
+            ``float32`` has 32); ``{name: type}`` for nested fields; or ``[type]`` for a list. Or a
+            pyarrow schema, in which a field that is not nullable must be in every message.
         history: Add the column ``history``: the sources and timings that precede a message.
         index: The name of the first column, the messages' indexes; None leaves it out.
 
@@ -78,8 +78,8 @@ class Schema:
         given = cast("object", fields)
         if not isinstance(given, pa.Schema | Mapping):
             raise TypeError(
-                f"columns are given by name and type: fields={fields!r:.80}"
-                " (such as {'price': 'float64'}, or a schema of pyarrow)"
+                f"expected columns by name and type: fields={fields!r:.80}"
+                " (such as {'price': 'float64'}, or a pyarrow schema)"
             )
         columns = fields if isinstance(fields, pa.Schema) else columns_of(fields)
         self._set(RowContent(columns, history=history, index_name=index))
@@ -106,7 +106,7 @@ class Schema:
         except TypeError as error:
             if isinstance(schema, Mapping):
                 raise
-            expected = "a Schema, names and types, a class of quire.message, or a schema of pyarrow"
+            expected = "a Schema, names and types, a class of quire.message, or a pyarrow schema"
             raise arguments.refusal("schema", expected, schema) from error
 
     @classmethod
@@ -142,13 +142,13 @@ class Schema:
         """
         Return the schema of a class's messages, as its annotations declare them.
 
-        A message that names another type is a misfit. A field that a message lacks is null,
-        whatever its default. ``Decimal`` and ``timedelta``
-        become text, an enum a ``category``, nested messages structs, a ``dict`` a map.
+        A message that names another type is malformed. A field that a message lacks is null,
+        whatever its default. ``Decimal`` and ``timedelta`` become text, an enum a ``category``,
+        nested messages structs, and a ``dict`` a map.
 
         Args:
             message: A class of :func:`quire.message`.
-            types: Types for some of its fields, in place of those of the annotations.
+            types: Types for some of its fields, which override the annotations.
             history: As in :class:`Schema`.
             index: As in :class:`Schema`.
 
@@ -193,13 +193,13 @@ class Schema:
         """
         Return the schema of method calls.
 
-        Each method becomes a table: a column for each argument or, where there is one argument and
-        it is a message, a column for each of its fields.
+        Each method becomes a table: a column for each argument or, if the only argument is a
+        message, a column for each of its fields.
 
         Args:
-            interface: A Protocol, an ABC, or another class, whose annotations give the types, as do
-                those of the interfaces that its methods return. Or the arguments of each method by
-                its name: their names and types, or a Schema for the fields of the one argument.
+            interface: A Protocol, an ABC, or another class, whose annotations give the types;
+                interfaces that its methods return are included. Or a mapping of method names to
+                their arguments: names and types, or a Schema for the fields of the only argument.
             ids: The ids of methods that have no ``method_id``.
             history: As in :class:`Schema`.
             index: As in :class:`Schema`.
@@ -255,9 +255,10 @@ class Schema:
 
         Args:
             queue: The queue, or its path; its messages are fields, or values without a name.
-            sample: How many messages to inspect, spread over the queue.
-            conflicts: How to treat a field with values of different types: as a column of ``text``,
-                or an error. Nested and other values in one field are always an error.
+            sample: The number of messages to inspect, spread over the queue.
+            conflicts: How to treat a field with values of different types: ``text`` makes it a text
+                column, ``raise`` raises an error. Both nested and other values in one field are
+                always an error.
 
         Raises:
             ValueError: The queue is empty, or types conflict; the error names the columns.
@@ -303,7 +304,7 @@ class Schema:
 
     @classmethod
     def of_content(cls, content: Content) -> Self:
-        """Return the schema of a content; raises as :class:`Schema` does."""
+        """Return the schema of a content; raises like :class:`Schema`."""
         schema = cls.__new__(cls)
         schema._set(content)  # noqa: SLF001 - its own
         return schema
@@ -332,12 +333,12 @@ class Schema:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types that messages may name; any if there are none."""
+        """The types that messages may name; empty allows any type."""
         return self._content.types
 
     @property
     def calls(self) -> tuple[Method, ...]:
-        """The methods, without skipped ones; none if the messages are no calls."""
+        """The methods without the skipped ones; empty if the messages are not calls."""
         return self._content.calls
 
     @property
@@ -347,7 +348,7 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns; of methods, their names."""
+        """The names of the columns, or of the methods."""
         return self._content.names
 
     @property
@@ -357,12 +358,12 @@ class Schema:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema of a batch, as pyarrow has it; of methods, that of the tagged union."""
+        """The pyarrow schema of a batch; of methods, that of the tagged union."""
         return self._content.arrow
 
     @property
     def methods(self) -> dict[str, pa.Schema]:
-        """The schema of each method's table; none if the messages are no calls."""
+        """The schema of each method's table; empty if the messages are not calls."""
         return self._content.methods
 
     def select(self, columns: Iterable[str]) -> Self:
@@ -370,7 +371,7 @@ class Schema:
         Return the schema of some of the columns, in this order; the others are not decoded.
 
         Args:
-            columns: Their names, ``trade.price`` for one inside another; of methods, their names.
+            columns: The names of the columns, ``trade.price`` for a nested one, or of the methods.
 
         Raises:
             KeyError: The schema has no column of one of the names.
@@ -404,7 +405,7 @@ class Schema:
 
 
 def _aliases(message: type) -> Iterator[str]:
-    """Yield the aliases of a class and of its subclasses, which are accepted in its place."""
+    """Yield the aliases of a class and of its subclasses, which are accepted instead."""
     codec = vars(message).get("__quire_codec__")
     if codec is not None:
         yield codec.alias

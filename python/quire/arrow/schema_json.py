@@ -1,4 +1,4 @@
-"""Schemas as text: JSON, with the columns as Arrow's own description of a schema in base64."""
+"""Schemas as JSON text, with the columns as a serialised Arrow schema in Base64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from quire.arrow.content import CallContent, Content, RowContent
 from quire.arrow.plan import Method
 
-# What texts say that archives keep, where the word in the code is another one.
+# The words in stored texts, such as those of archives, that differ from the words in the code.
 _STORED = {"skipped": "passed over"}
 _READ = {stored: word for word, stored in _STORED.items()}
 

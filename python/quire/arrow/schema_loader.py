@@ -1,4 +1,4 @@
-"""Loading schemas: from a name in a module, from a file, or from text."""
+"""Loads schemas from a name in a module, a file, or text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load_reference(module: str, name: str) -> Schema:
         ImportError: The module does not exist.
         AttributeError: The module has no such name.
         TypeError: The named object cannot be made into a schema.
-        ValueError: A field or argument has no type that a column could have.
+        ValueError: A field or argument has no column type.
 
     """
     found: Any = import_module(module)
@@ -39,8 +39,8 @@ def load_schema(place: str) -> Schema:
     Load a schema.
 
     Args:
-        place: ``module:Name``, the text of :meth:`quire.Schema.to_text`, or a file that holds this
-            text, or a JSON object of names and types as :class:`quire.Schema` takes them.
+        place: ``module:Name``, the text of :meth:`quire.Schema.to_text`, or a file that contains
+            either this text or a JSON object of names and types for :class:`quire.Schema`.
 
     Raises:
         OSError: The file does not exist.

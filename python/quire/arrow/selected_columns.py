@@ -1,4 +1,4 @@
-"""Some of the columns of a schema, by their names."""
+"""Selects columns of a schema by name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def select(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 def select_methods(methods: tuple[Method, ...], names: list[str]) -> tuple[Method, ...]:
     """
-    Return the methods, those marked as skipped that are not among *names*.
+    Return the methods, with those that are not among *names* marked as skipped.
 
     Raises:
-        KeyError: The schema has no such method, or the method's one argument no such field.
+        KeyError: The schema has no such method, or the method's only argument has no such field.
 
     """
     asked = _grouped(names)
@@ -42,7 +42,7 @@ def select_methods(methods: tuple[Method, ...], names: list[str]) -> tuple[Metho
         elif columns is not None:
             if method.takes == "arguments":
                 raise KeyError(
-                    f"arguments have places and no names in messages: method={method.name}"
+                    f"arguments are stored by position and cannot be selected: method={method.name}"
                 )
             method = method._replace(columns=select(method.columns, columns))  # noqa: PLW2901
         chosen.append(method)
@@ -64,7 +64,7 @@ def _selected(fields: list[Any], groups: Mapping[str, list[str] | None]) -> list
 
 
 def _grouped(names: Iterable[str]) -> dict[str, list[str] | None]:
-    """Return the names after the first point, by the name before it; None where all are wanted."""
+    """Return the names after the first point by the name before it; None to select all."""
     groups: dict[str, list[str] | None] = {}
     for name in names:
         first, point, rest = name.partition(".")

@@ -1,4 +1,4 @@
-"""The event time of messages as a column, from a field or from their history."""
+"""The event time of messages as a column, from a field or from the history."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
 _MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000}
 _INT64_MAX: Final = 2**63 - 1
 
-# Timings of history below this count from the start of a machine, not from 1970.
+# Smaller timings of histories count from the boot of a machine, not from 1970.
 _WALL_CLOCK_NS: Final = 10**18
 
-pc: Any = pyarrow.compute  # its functions are made when it is imported
+pc: Any = pyarrow.compute  # its functions are created when it is imported
 
 
 def timed(content: Content, field: TimeField | None, method: str | None = None) -> Content:
@@ -31,9 +31,9 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
     Return a schema's content with the columns that :func:`event_times` needs.
 
     Args:
-        content: What is decoded besides.
+        content: The other columns to decode.
         field: The event time field; None: take the time from the history.
-        method: The one method whose arguments are columns; None: a union, if there are methods.
+        method: The only method whose arguments are columns; None: a union, if there are methods.
 
     Raises:
         ValueError: The messages have no such field.
@@ -44,7 +44,7 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
     top, *inside = field.name.split(".")
     is_row = isinstance(content, RowContent) and not content.is_value
     if is_row and top not in content.names:
-        # Nanoseconds would end in 2262, and microseconds are what the column has.
+        # The column has microseconds; nanoseconds would end in 2262.
         of_numbers = {None: b"any", "ns": b"ns"}.get(field.unit)
         metadata = None if of_numbers is None else {UNIT_OF_NUMBERS: of_numbers}
         unit: Any = field.unit if of_numbers is None else "us"
@@ -63,7 +63,8 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
             kind = kind.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             raise ValueError(
-                f"a column of this type holds no time: field={field.name} type={type_text(kind)}"
+                "a column of this type cannot hold a time:"
+                f" field={field.name} type={type_text(kind)}"
                 " (declare it as a whole number or a timestamp, or leave it out)"
             )
     return content
@@ -76,7 +77,7 @@ def event_times(arrays: Mapping[str, Any], field: TimeField | None, length: int)
     Args:
         arrays: The decoded columns by name, with ``history`` if there is no field.
         field: The event time field, which may be inside a struct; None: use the history.
-        length: How many rows there are.
+        length: The number of rows.
 
     """
     if field is None:
@@ -93,10 +94,10 @@ def event_times(arrays: Mapping[str, Any], field: TimeField | None, length: int)
 
 def paths_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
     """
-    Yield where a time field is among columns, as its way from the top.
+    Yield the paths of a time field among columns, from the top.
 
-    ``trade.time`` is the field ``time`` of the struct ``trade``. A name without dots that is none
-    of a column's is looked for in all structs: those of a method's arguments, for one.
+    ``trade.time`` is the field ``time`` of the struct ``trade``. A name without dots that is not
+    the name of a column is searched for in all structs, such as those of a method's arguments.
 
     Args:
         name: The field.
@@ -128,7 +129,7 @@ def _event_times(array: _Array, field: TimeField) -> _Array:
 
 
 def _within_microseconds(array: _Array) -> _Array:
-    """Return times that have a number of microseconds; null in the place of the others."""
+    """Return times that fit into 64-bit microseconds; null for the others."""
     per_unit = _MICROSECONDS.get(getattr(array.type, "unit", ""))
     if per_unit is None:
         return array
@@ -139,7 +140,7 @@ def _within_microseconds(array: _Array) -> _Array:
 
 
 def _of_guessed_unit(numbers: _Array) -> _Array:
-    """Return numbers as times, in the units that :class:`TimeField` takes them for."""
+    """Return numbers as times, in the units that :class:`TimeField` assumes by their size."""
     made = pc.divide(numbers, 1_000)
     size = pc.abs(numbers)
     for limit, unit_ns in reversed(UNIT_LIMITS):
@@ -148,7 +149,7 @@ def _of_guessed_unit(numbers: _Array) -> _Array:
 
 
 def _last_timings(history: _Array) -> _Array:
-    """Return the last timing of each history, where it is of a wall clock."""
+    """Return the last timing of each history, if it is of a wall clock."""
     timings = pc.struct_field(history, "timings")
     lengths = pc.list_value_length(timings)
     has_some = pc.fill_null(pc.greater(lengths, 0), fill_value=False)

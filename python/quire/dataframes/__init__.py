@@ -1,8 +1,8 @@
 """
 Queues as data frames, and in notebooks.
 
-``scan`` reads a range in batches, ``dataset`` is a range that DuckDB and Polars push columns down
-to, and ``framed`` adds both to every queue.
+``scan`` reads a range in batches, ``dataset`` makes a range a dataset to which DuckDB and Polars
+push down columns and filters, and ``framed`` adds both to every queue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - of IPython
-    """Have ``%load_ext quire.dataframes`` show batches and tables of pyarrow as HTML."""
+    """Show pyarrow's batches and tables as HTML after ``%load_ext quire.dataframes``."""
     import pyarrow as pa
 
     from quire._common.notebook_table import of_table

@@ -1,4 +1,4 @@
-"""A range of a queue as a dataset of pyarrow: DuckDB and Polars push columns and filters to it."""
+"""A range of a queue as a pyarrow dataset, to which DuckDB and Polars push columns and filters."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _READ_AHEAD: Final = 2  # batches
 
 class QueueDataset(FileSystemDataset):
     """
-    A range of a queue, from :meth:`quire.Queue.scan`. It holds no messages.
+    A range of a queue, from :meth:`quire.Queue.scan`. It does not hold the messages.
 
-    pyarrow's own code, which asks for no :meth:`scanner`, finds a file that cannot be opened: an
-    error that says what to do, and neither a crash nor an empty table.
+    Functions of pyarrow that do not call :meth:`scanner` find a file that cannot be opened: they
+    raise an error that says what to do, instead of crashing or returning an empty table.
     """
 
     def __init__(self, scan: Scan, condition: Any = None) -> None:  # noqa: ANN401 - of pyarrow
-        """Read nothing yet."""
+        """Create the dataset without reading."""
         self._scan = scan
         self._condition = condition
         path, files, form = str(scan.queue.path), no_files(scan.queue.path), IpcFileFormat()
@@ -51,7 +51,7 @@ class QueueDataset(FileSystemDataset):
         filter: Any = None,  # noqa: A002, ANN401 - of pyarrow
         **options: Any,  # noqa: ANN401 - of pyarrow
     ) -> Scanner:
-        """Return a reader of the range; columns that are not named are not decoded."""
+        """Return a reader of the range; only the named columns are decoded."""
         condition = self._and(filter)
         names = self._names(columns, condition)
         schema = part_of(self.schema, names)
@@ -65,7 +65,7 @@ class QueueDataset(FileSystemDataset):
         )
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override] # noqa: ANN401
-        """Return the first rows; pyarrow would look for files."""
+        """Return the first rows; pyarrow's own method would look for files."""
         return self.scanner(**options).head(num_rows)
 
     def count_rows(self, **options: Any) -> int:  # type: ignore[override] # noqa: ANN401
@@ -74,10 +74,10 @@ class QueueDataset(FileSystemDataset):
 
     def filter(self, expression: Any) -> QueueDataset:  # noqa: ANN401 - of pyarrow
         """
-        Return the rows of which an expression is true, as a dataset.
+        Return the rows for which an expression is true, as a dataset.
 
         Raises:
-            TypeError: *expression* is none of pyarrow's.
+            TypeError: *expression* is not an expression of pyarrow.
 
         """
         if not isinstance(expression, Expression):
@@ -85,40 +85,40 @@ class QueueDataset(FileSystemDataset):
         return QueueDataset(self._scan, self._and(expression))
 
     def sort_by(self, sorting: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
-        """Return the rows in another order; they are in memory then."""
+        """Return the sorted rows, as a dataset in memory."""
         return self.in_memory().sort_by(sorting, **options)
 
     def join(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
-        """Join another dataset; both are in memory then."""
+        """Join another dataset; both are loaded into memory."""
         return self.in_memory().join(_in_memory(right_dataset), *keys, **options)
 
     def join_asof(self, right_dataset: Dataset, *keys: Any, **options: Any) -> InMemoryDataset:  # noqa: ANN401
-        """Join the nearest rows of another dataset; both are in memory then."""
+        """Join the nearest rows of another dataset; both are loaded into memory."""
         return self.in_memory().join_asof(_in_memory(right_dataset), *keys, **options)
 
     def get_fragments(self, filter: Any = None) -> NoReturn:  # noqa: A002, ANN401, ARG002
         """
-        Refuse: there are no files to read one by one.
+        Refuse, as there are no files to read one by one.
 
         Raises:
             UnsupportedError: Always.
 
         """
         raise UnsupportedError(
-            f"a queue has no fragments: read it by scanner() or to_batches() path={self._path}"
+            f"a queue has no fragments: path={self._path} (use scanner() or to_batches())"
         )
 
     def replace_schema(self, schema: Any) -> NoReturn:  # noqa: ANN401, ARG002
         """
-        Refuse, as pyarrow asks where a dataset shall be a part of another one.
+        Refuse; pyarrow calls this to make a dataset part of another one.
 
         Raises:
             UnsupportedError: Always.
 
         """
         raise UnsupportedError(
-            "a queue's dataset keeps its schema, and is no part of another dataset: give queue.scan"
-            f" the schema, or join tables (dataset.to_table()) path={self._path}"
+            "a queue's dataset cannot be part of another dataset or get another schema:"
+            f" path={self._path} (pass the schema to queue.scan, or use dataset.to_table())"
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -129,7 +129,7 @@ class QueueDataset(FileSystemDataset):
         return capsule
 
     def __reduce__(self) -> tuple[type[QueueDataset], tuple[Scan, Any]]:
-        """Pickle what is read; the queue is opened again."""
+        """Pickle the range; the queue is opened again."""
         return QueueDataset, (self._scan, self._condition)
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class QueueDataset(FileSystemDataset):
         return str(self._scan.queue.path)
 
     def in_memory(self) -> InMemoryDataset:
-        """Return all rows as a dataset that holds them."""
+        """Return all rows as a dataset in memory."""
         made: Any = InMemoryDataset
         found: InMemoryDataset = made(self.scanner().to_table())
         return found
@@ -155,7 +155,7 @@ class QueueDataset(FileSystemDataset):
         return self._condition & condition
 
     def _names(self, columns: list[str] | dict[str, Any] | None, condition: Any) -> list[str]:  # noqa: ANN401
-        """Return the columns to read: those asked for, and those that the filter needs."""
+        """Return the columns to read: the requested ones, and those that the filter needs."""
         names: list[str] = self.schema.names
         if not isinstance(columns, list):
             return names
@@ -166,7 +166,7 @@ class QueueDataset(FileSystemDataset):
         return names or self.schema.names[:1]  # a batch without a column has no rows
 
     def _binds(self, names: list[str], condition: Any) -> bool:  # noqa: ANN401
-        """Whether a filter needs no other columns than these; pyarrow does not list them."""
+        """Whether these columns suffice for a filter; pyarrow does not list those it needs."""
         narrow = part_of(self.schema, names)
         try:
             Scanner.from_batches(iter(()), schema=narrow, filter=condition)

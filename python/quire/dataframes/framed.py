@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DataFrameMethods:
-    """A queue that data frames read."""
+    """The methods of a queue for data frames."""
 
     if TYPE_CHECKING:
 
@@ -46,28 +46,28 @@ class DataFrameMethods:
         errors: Literal["raise", "column"] = "raise",
     ) -> Dataset:
         """
-        Return a range of the messages as a dataset of pyarrow. Nothing is read yet.
+        Return a range of the messages as a pyarrow dataset, without reading it yet.
 
         DuckDB finds it by the name of its variable, and Polars takes it with
-        ``polars.scan_pyarrow_dataset``. Both ask only for the columns that a query needs; the
-        others are not decoded. Messages pass in batches, so that memory stays constant. A dataset
-        can be read any number of times, as long as the queue is open.
+        ``polars.scan_pyarrow_dataset``. Both request only the columns that a query needs; the
+        others are not decoded. Messages are read in batches, so that memory use is constant. A
+        dataset can be read any number of times while the queue is open.
 
         Args:
-            schema: What the messages look like, as in :meth:`Tailer.read_batch`. None: the columns
+            schema: The form of the messages, as in :meth:`Tailer.read_batch`. None: the columns
                 ``index`` and ``payload``, the bytes of a message.
-            start: The index of the first message, or a time; None: the first one.
-            end: The index or time after the last message; None: each reading goes to what is the
-                end when it starts.
-            time_field: The field that holds a message's time. Without it, a time must be the start
-                of a cycle.
-            errors: What becomes of a message that does not fit the schema: ``raise``; or a row
-                that is null and says why in a ``column`` named ``_error``.
+            start: The index of the first message, or a time; None: the first message.
+            end: The index or time after the last message; None: the end of the queue at the start
+                of each reading.
+            time_field: The field that contains a message's time. Without it, a time must be the
+                start of a cycle.
+            errors: How to treat a message that does not fit the schema: ``raise`` an error, or
+                return a null row with the reason in a further ``column``, ``_error``.
 
         Raises:
-            WireError: While the dataset is read: a message does not fit the requested columns.
-            ValueError: While the dataset is read: a time lies within a cycle and there is no
-                *time_field*.
+            WireError: While the dataset is read, a message does not fit the requested columns.
+            ValueError: While the dataset is read, a time is within a cycle and *time_field* is
+                missing.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -84,11 +84,11 @@ class DataFrameMethods:
 
     def to_arrow(self, schema: SchemaLike | None = None, **options: Unpack[Options]) -> pa.Table:
         """
-        Return a range of the messages as a table of pyarrow.
+        Return a range of the messages as a pyarrow table.
 
         Args:
-            schema: What the messages look like; None: ``index`` and ``payload``.
-            options: Those of :meth:`scan`: ``start``, ``end``, ``time_field`` and ``errors``.
+            schema: The form of the messages; None: ``index`` and ``payload``.
+            options: The options of :meth:`scan`: ``start``, ``end``, ``time_field``, ``errors``.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -103,7 +103,7 @@ class DataFrameMethods:
         self, schema: SchemaLike | None = None, **options: Unpack[Options]
     ) -> pd.DataFrame:
         """
-        Return a range of the messages as a data frame of pandas; see :meth:`to_arrow`.
+        Return a range of the messages as a pandas data frame; see :meth:`to_arrow`.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -118,9 +118,9 @@ class DataFrameMethods:
         self, schema: SchemaLike | None = None, **options: Unpack[Options]
     ) -> pl.DataFrame:
         """
-        Return a range of the messages as a data frame of Polars; see :meth:`to_arrow`.
+        Return a range of the messages as a Polars data frame; see :meth:`to_arrow`.
 
-        For a lazy one give ``polars.scan_pyarrow_dataset`` what :meth:`scan` returns.
+        For a lazy frame, pass the result of :meth:`scan` to ``polars.scan_pyarrow_dataset``.
 
         Raises:
             ModuleNotFoundError: Polars is not installed.
@@ -137,7 +137,7 @@ class DataFrameMethods:
         return found if isinstance(found, pl.DataFrame) else found.to_frame()
 
     def __arrow_c_schema__(self) -> object:
-        """Return the columns ``index`` and ``payload``, as the Arrow PyCapsule interface has it."""
+        """Return the columns ``index`` and ``payload``, for the Arrow PyCapsule interface."""
         need_arrow()
         columns: Any = self._scan(None).columns
         capsule: object = columns.__arrow_c_schema__()

@@ -1,4 +1,4 @@
-"""A file system without files, for pyarrow: reading one is an error that says what to do."""
+"""A pyarrow file system without files: any use raises an error that says what to do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ASKED: Final = frozenset(getattr(FileSystemHandler, "__abstractmethods__", ()))
 
 
 def no_files(path: str) -> PyFileSystem:
-    """Return a file system that raises :class:`UnsupportedError` for whatever is done with it."""
+    """Return a file system that raises :class:`UnsupportedError` on every call."""
 
     def refuse(*given: Any) -> NoReturn:  # noqa: ANN401, ARG001 - whatever pyarrow asks
         raise UnsupportedError(
-            "pyarrow cannot read a queue's dataset here: give it dataset.scanner(), a table"
-            f" (dataset.to_table()) or batches (dataset.to_batches()) path={path}"
+            f"this function of pyarrow cannot read a queue's dataset: path={path}"
+            " (pass dataset.scanner(), dataset.to_table() or dataset.to_batches())"
         )
 
     def name_of(_handler: object) -> str:

@@ -28,15 +28,15 @@ _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a
 
 class Scan(NamedTuple):
     """
-    A range of a queue to read. Each pass has its own tailer, and ends where the queue ended.
+    A range of a queue. Each reading has its own tailer, and stops at the end it found at first.
 
     Attributes:
         queue: The queue.
-        schema: What the messages look like; None: their bytes, as the column ``payload``.
+        schema: The form of the messages; None: their bytes, as the column ``payload``.
         start: The first index or time; None: the first message.
-        end: The index or time after the last; None: the end as it is when reading starts.
-        time_field: The field that holds the time of a message.
-        errors: ``raise``, or ``column`` for rows that are null and say why.
+        end: The index or time after the last; None: the end of the queue when a reading starts.
+        time_field: The field that contains the time of a message.
+        errors: ``raise``, or ``column`` for null rows with the reason in a further column.
 
     """
 
@@ -53,8 +53,8 @@ class Scan(NamedTuple):
         Check the options.
 
         Raises:
-            TypeError: There is no such option.
-            ValueError: An option has an invalid value, or needs a schema.
+            TypeError: An option is unknown.
+            ValueError: An option has an invalid value, or requires a schema.
 
         """
         for name in options.keys() - _OPTIONS:
@@ -76,7 +76,7 @@ class Scan(NamedTuple):
         return with_errors(self.schema.arrow, self.schema)
 
     def batches(self, names: Iterable[str] | None = None) -> Generator[pa.RecordBatch]:
-        """Yield batches of these columns; only they are decoded, except of method calls."""
+        """Yield batches of these columns; other columns are decoded only for method calls."""
         wanted = None if names is None else [*names]
         plan = self._plan(wanted)
         with self.queue.tailer() as tailer:
@@ -95,10 +95,10 @@ class Scan(NamedTuple):
         )
 
     def _plan(self, names: list[str] | None) -> Schema | None:
-        """Return the schema of these columns. Selecting methods would drop the rows of others."""
+        """Return the schema of these columns; for calls, all: selecting would drop rows."""
         if self.schema is None or names is None or self.schema.shape == "calls":
             return self.schema
-        if ERROR in names:  # any column may be the one that does not fit
+        if ERROR in names:  # any column may be the misfit
             return self.schema
         return self.schema.select([name for name in self.schema.names if name in names])
 
@@ -118,14 +118,14 @@ class Scan(NamedTuple):
         return count, plan.batches(tables, "union")[""]
 
     def range(self) -> tuple[int, int]:
-        """Return the first index, 0 for that of the first message, and the one after the last."""
+        """Return the first index, or 0 for the first message, and the index after the last."""
         past_all = end_index_of(self.queue)
         first = self._index("start", self.start)
         past = past_all if self.end is None else min(self._index("end", self.end), past_all)
         return first, past
 
     def go_to_start(self, tailer: Any) -> int:  # noqa: ANN401
-        """Go to the first message; return the index after the last, 0 if there is none."""
+        """Move to the first message; return the index after the last, or 0 if there is none."""
         first, past = self.range()
         if self.start is not None:
             first = first_from(self.queue, first)
@@ -153,7 +153,7 @@ def check_point(name: str, point: object) -> None:
 
     Raises:
         TypeError: *point* is neither an index nor a time.
-        ValueError: There is no such index, or no such time.
+        ValueError: The index or the time is out of range.
 
     """
     if isinstance(point, int) and not isinstance(point, bool):
@@ -165,7 +165,7 @@ def check_point(name: str, point: object) -> None:
 
 
 def with_errors(columns: pa.Schema, schema: Schema) -> pa.Schema:
-    """Return the columns of a schema's batches where a further one says what does not fit."""
+    """Return the columns of a schema's batches with a further column for errors."""
     index = schema.content.index_name
     fields: list[Any] = [
         field if field.name == index else field.with_nullable(True)  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""Batches that threads of pyarrow ask for, until the interpreter ends."""
+"""Batches for threads of pyarrow, until the interpreter exits."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Final
 import pyarrow as pa
 
 _CALL_S: Final = 10.0
-"""How long calls in progress are waited for at exit."""
+"""The longest time to wait for calls in progress at exit."""
 _IDLE_S: Final = 2.0
-"""How long threads of C++ have at exit to come to rest."""
+"""The longest time to wait for C++ threads to become idle at exit."""
 _LOOKS: Final = 5
-"""How often in a row they must be seen asleep: one that waits to enter Python sleeps as well."""
+"""How often in a row they must be asleep, as a thread that waits for Python sleeps, too."""
 _POLL_S: Final = 0.005
 
 
 class UntilExit(Iterator[pa.RecordBatch]):
     """
-    Batches of a generator, and no more once the interpreter ends.
+    The batches of a generator until the interpreter exits.
 
-    pyarrow reads ahead in threads of its own, which also release what it read from. A thread of
-    C++ that enters Python while the interpreter is finalized aborts the process (SIGABRT), or keeps
-    it from ending, even after the program's last statement.
+    pyarrow reads ahead in its own threads, which also release the generator. A C++ thread that
+    enters Python while the interpreter is being finalized aborts the process (SIGABRT) or keeps it
+    from exiting.
 
     Args:
         batches: The generator.
@@ -35,16 +35,16 @@ class UntilExit(Iterator[pa.RecordBatch]):
     """
 
     def __init__(self, batches: Generator[pa.RecordBatch]) -> None:
-        """Read nothing yet."""
+        """Create the iterator without reading."""
         self._batches = batches
-        self._call = _exit.call  # modules may be gone when this object is
+        self._call = _exit.call  # modules may be gone when this object is deleted
 
     def __next__(self) -> pa.RecordBatch:
         """
         Return the next batch.
 
         Raises:
-            StopIteration: No batch is left, or the interpreter ends.
+            StopIteration: No batch is left, or the interpreter is exiting.
 
         """
         if _exit.has_begun:
@@ -59,7 +59,7 @@ class UntilExit(Iterator[pa.RecordBatch]):
 
 
 class _Exit:
-    """The end of the interpreter, which waits for calls of threads that it did not start."""
+    """The exit of the interpreter, which waits for calls of threads that Python did not start."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -76,7 +76,7 @@ class _Exit:
             self._calls.discard(this)
 
     def begin(self) -> None:
-        """Give threads no more batches, and wait until none of them runs Python code."""
+        """Stop returning batches, and wait until no such thread runs Python code."""
         self.has_begun = True
         began, looks = monotonic(), 0
         while looks < _LOOKS and monotonic() - began < (_CALL_S if self._calls else _IDLE_S):
@@ -85,13 +85,13 @@ class _Exit:
 
 
 def _is_any_awake() -> bool:
-    """Say whether a thread that Python did not start runs; False where there is no ``/proc``."""
+    """Whether a thread that Python did not start is running; False without ``/proc``."""
     known = {str(it.native_id) for it in threading.enumerate() if not it.name.startswith("Dummy-")}
     for thread in Path("/proc/self/task").glob("*"):
         try:
             state = (thread / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
         except (OSError, IndexError):
-            continue  # it has just ended
+            continue  # the thread has just ended
         if thread.name not in known and state != "S":
             return True
     return False

@@ -1,74 +1,74 @@
 """
-Every exception Quire raises on purpose.
+All exceptions that Quire defines.
 
 ```text
 QuireError
 ├── ClosedError              the handle was closed
 ├── ReadOnlyError            the queue was opened read-only
-├── NotAQueueError           the path holds no Chronicle Queue 5 files
+├── NotAQueueError           the path has no queue, or one of another format
 │   ├── RingLostError        the ring of asynchronous appends was removed while it was in use
 │   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
 ├── ClockAheadError          the clock is too far ahead of the newest cycle
-├── RingFullError            there was no room in the ring of asynchronous appends
-├── RollCycleMismatchError   the caller named a roll cycle that differs from the queue's data
+├── RingFullError            the ring of asynchronous appends has no room
+├── RollCycleMismatchError   the given roll cycle differs from that of the queue's data
 ├── SettingError             an option set from outside, or its file, is not valid; a ValueError
-├── UnsupportedError         the files, the option or the file system are known and not supported
-│   └── UnsupportedAttributeError  the format lacks what was asked for; also an AttributeError
-├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
-├── MessageTooLargeError     also a ValueError
-├── IndexOutOfRangeError     also a LookupError
+├── UnsupportedError         files, an option or a file system that Quire does not support
+│   └── UnsupportedAttributeError  the format lacks this attribute; also an AttributeError
+├── CorruptError             bytes violate docs/format.md (file, position, found, expected)
+├── MessageTooLargeError     the message exceeds the limit of the queue; also a ValueError
+├── IndexOutOfRangeError     an index that the roll cycle cannot number; also a LookupError
 ├── IndexNotAvailableError   a buffered document has no index yet
-├── CycleFullError           the roll cycle cannot number another message
-├── WriteAfterEofError       the cycle was closed by an end-of-file marker
-├── LockLostError            the write lock was taken away; nothing was published
-├── UnsafePathError          a link, or another user's file, where one of Quire's own belongs
-├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
-├── WireError                bytes that do not decode, or a value that has no encoding
+├── CycleFullError           the cycle has the most messages that its roll cycle allows
+├── WriteAfterEofError       the cycle has ended: an end-of-file marker follows its last message
+├── LockLostError            the write lock was taken by force; nothing was published
+├── UnsafePathError          a link or another user's file instead of a file of Quire
+├── ArchiveError             an archive differs from its queue, or cannot be used
+├── WireError                bytes that cannot be decoded, or a value that cannot be encoded
 ├── EncryptionError          the queue is encrypted, or its keys are missing, wrong or damaged
-│   ├── ForgedMessageError   an encrypted message was changed, or moved from another place
+│   ├── ForgedMessageError   an encrypted message was changed or moved
 │   └── PlainMessageError    a message in an encrypted queue is not encrypted
-├── DictionaryError          a dictionary that messages are compressed with is missing or damaged
+├── DictionaryError          a dictionary of compressed messages is missing or damaged
 ├── DataLossError            messages were deleted before they were read
-├── TailerInUseError         another tailer reads with this name (pid, since)
+├── TailerInUseError         another tailer of this name is in use (pid, since)
 ├── WriterInUseError         the queue has another writer, or the producer's name is in use
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
-├── GroupError               a group of consumers was reset, has members, or another key
-│   └── GroupLostError       the side file of a group was removed or replaced
-├── ConvertError             the destination holds other messages, or the format cannot hold one
-├── ReplayError              the queue to replay into holds other messages, or has another writer
-├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
-│   ├── DivergedError        a replica and its source hold different messages
-│   ├── HandoverError        a sink did not say that it took over; the queue stays closed
-│   ├── OldEpochError        another replica was promoted since this source was one
+├── GroupError               a consumer group was reset, has members, or has another key
+│   └── GroupLostError       the side file of a consumer group was removed or replaced
+├── ConvertError             the destination has other messages, or its format cannot store one
+├── ReplayError              the target of a replay has other messages or another writer
+├── ReplicationError         a peer violated the protocol, or a replica differs from its source
+│   ├── DivergedError        a replica and its source have different messages
+│   ├── HandoverError        a sink did not confirm that it took over; the queue stays closed
+│   ├── OldEpochError        another replica was promoted after this source started
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
 │   ├── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
-│   └── RegisterError        no etcd answers, or it has another node of this name, or other keys
+│   └── RegisterError        etcd cannot be used: it does not answer, or its keys conflict
 │       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
-│       └── NameTakenError   another living node has this name
+│       └── NameTakenError   another live node has this name
 ├── RefusedError             a server refused a command; the text begins with a code
 │   └── MovedError           another server has the queue (address)
-├── ServerLostError          the server of a remote queue is not reached; also a ConnectionError
-│   └── ServerSilentError    it did not answer in time; also a TimeoutError
-├── ForkedError              a handle was carried into a forked child
-├── LockTimeoutError         also a TimeoutError
-├── AppendLockedError        only a replication sink may write to the queue now
-│   └── LeaseExpiredError    the lease of this source is over: another machine may be the source
+├── ServerLostError          the server of a remote queue cannot be reached; a ConnectionError
+│   └── ServerSilentError    the server did not answer in time; also a TimeoutError
+├── ForkedError              a handle of the parent was used in a forked child
+├── LockTimeoutError         a lock was not free in time; also a TimeoutError
+├── AppendLockedError        only a replication sink may append to the queue
+│   └── LeaseExpiredError    the lease of this source has ended: another may be promoted
 ├── DocumentOpenError        this thread has a document open and would wait for itself
-├── WaitTimeoutError         also a TimeoutError
+├── WaitTimeoutError         no message or acknowledgement in time; also a TimeoutError
 ├── LockHeldError            another process holds a lock file
 ├── SealError                a seal, its key, a checkpoint or a proof is invalid
-├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
-├── WhereError               an invalid condition of `quire read --where`; also a ValueError
+├── MalformedInputError      text that cannot be parsed (`quire write`); also a ValueError
+├── WhereError               an invalid `--where` condition; also a ValueError
 ├── OptionsError             invalid options or schema for Spark; also a ValueError
-├── NoJavaError              no Java that Spark can use
-├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
+├── NoJavaError              there is no Java that Spark can use
+├── UnfinishedWriteError     a batch of a Spark sink is partly written and cannot be completed
 ├── PipelineFileError        an invalid pipeline file; also a ValueError
 ├── PipelineError            a pipeline run failed
 ├── StepError                a step cannot be computed as declared; also a ValueError
-└── StoppedError             a run is stopping, and the next batch or cycle was not begun
+└── StoppedError             a run is stopping: the next batch or cycle was not started
 ```
 
-Failures of the operating system stay ``OSError``. All of these pickle.
+Failures of the operating system are raised as ``OSError``. All of these can be pickled.
 """
 
 from quire.errors.queues import (

@@ -1,4 +1,4 @@
-"""Messages as three columns: their indexes, where each starts, and their bytes."""
+"""Messages as three columns: their indexes, their offsets, and their bytes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Columns:
     """
-    Consecutive messages, as an Arrow binary column has them.
+    Consecutive messages in the layout of an Arrow binary column.
 
     Attributes:
         indexes: The index of each message (64 bits).
-        offsets: Where each starts in *data*, and where the last ends (32 bits).
+        offsets: The start of each message in *data*, and the end of the last (32 bits).
         data: The concatenated payloads.
-        is_wire: Whether the payloads are documents of BinaryWire; else they are any bytes.
-        is_metadata: Whether they are metadata, and no messages.
+        is_wire: Whether the payloads are BinaryWire; otherwise they are arbitrary bytes.
+        is_metadata: Whether they are metadata instead of messages.
 
     """
 
@@ -47,7 +47,7 @@ class Columns:
         is_wire: bool = True,
         is_metadata: bool = False,
     ) -> Columns:
-        """Return columns of the buffers that a tailer fills."""
+        """Return columns from the buffers that a tailer fills."""
         return cls(
             memoryview(indexes).cast("B").cast("Q"),
             memoryview(offsets).cast("B").cast("i"),
@@ -60,7 +60,7 @@ class Columns:
     def of_payloads(
         cls, indexes: Iterable[int], payloads: Sequence[bytes], **kind: bool
     ) -> Columns:
-        """Return columns of messages by their indexes; *kind* says what they are."""
+        """Return columns of messages and their indexes; *kind* has the other attributes."""
         offsets = array("i", accumulate(map(len, payloads), initial=0))
         return cls.of(array("Q", indexes), offsets, b"".join(payloads), **kind)
 
@@ -71,7 +71,7 @@ class Columns:
 
     @classmethod
     def empty(cls) -> Columns:
-        """Return columns of no message."""
+        """Return columns without messages."""
         return cls.of(b"", bytes(4), b"")
 
     @classmethod
@@ -85,14 +85,14 @@ class Columns:
         is_wire: bool = True,
     ) -> Columns:
         """
-        Return the next messages of a tailer, of whatever format; none where nothing is there yet.
+        Return the next messages of a tailer of any format; none if there are none yet.
 
         Args:
             tailer: The tailer.
-            count: How many at most.
-            max_bytes: End before the messages have more bytes than this in all, but for one.
+            count: The most messages.
+            max_bytes: The most bytes of all messages together, except that one is always returned.
             end: Only messages before this index.
-            is_wire: Whether its messages are documents of BinaryWire.
+            is_wire: Whether its messages are BinaryWire.
 
         """
         _, *buffers = tailer._read_columns(count, max_bytes=max_bytes, end=end)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -100,7 +100,7 @@ class Columns:
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
-        """Return the messages of several parts, in their order."""
+        """Return the messages of several parts, in order."""
         if len(parts) == 1:
             return parts[0]
         payloads = [bytes(part.payload(it)) for part in parts for it in range(len(part))]
@@ -108,7 +108,7 @@ class Columns:
 
     @property
     def buffers(self) -> tuple[memoryview, memoryview, memoryview]:
-        """The three columns, as the kernel takes them."""
+        """The three columns, in the form that the kernel expects."""
         return self.indexes, self.offsets, self.data
 
     def __len__(self) -> int:

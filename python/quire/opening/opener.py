@@ -53,7 +53,7 @@ QueueOrPath: TypeAlias = Queue | str | PathLike[str]
 
 
 class _ByFormat(Protocol[_P]):
-    """The class of the queue, by *format*: one that is asked for without it is a journal."""
+    """The class of the queue by *format*; without it, a journal."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]  # *format* distinguishes them
@@ -93,7 +93,7 @@ class _ByFormat(Protocol[_P]):
 
 
 SCHEME: Final = "quire://"
-"""What the address of a remote queue begins with."""
+"""The scheme of a remote queue's address."""
 _CLASSES: Final = (JournalQueue, VanillaQueue, QuickQueue, IndexedQueue)
 _HANDLES: Final[Mapping[str, type[Any]]] = {adapter_for(it).name: it for it in _CLASSES}
 _BY_SETTINGS: Final = Opener(_HANDLES, OPTIONS, {})
@@ -110,7 +110,9 @@ def _by_format(declared: Callable[_P, JournalQueue]) -> _ByFormat[_P]:
             return open_remote(path, given)
         for name in ("token", "tls"):
             if given.pop(name, None) is not None:
-                raise UnsupportedError(f"{name}= is for addresses such as quire://HOST:PORT/QUEUE")
+                raise UnsupportedError(
+                    f"{name}= requires an address such as quire://HOST:PORT/QUEUE"
+                )
         return opener(path, **given)
 
     return cast("_ByFormat[_P]", opened)
@@ -152,44 +154,46 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     tls: ssl.SSLContext | str | PathLike[str] | bytes | bool | None = None,
 ) -> JournalQueue:
     """
-    Open the queue in a directory, or create it there; or open a queue of a server by its address.
+    Open or create the queue in a directory, or open a queue of a server by its address.
 
-    What an existing queue was created with (roll cycle, epoch, wire type, source id) overrides
-    these arguments, as in Java; only a roll cycle that contradicts recorded data is refused.
-    Options that are not given may come from environment variables, such as ``QUIRE_TIMEOUT_S``, and
-    from the table ``[open]`` of a ``quire.toml``: see ``docs/operations.md``.
+    The settings with which an existing queue was created (roll cycle, epoch, wire type, source id)
+    override these arguments, as in Java; only a roll cycle that contradicts existing data is
+    refused. Options that are not given may come from environment variables, such as
+    ``QUIRE_TIMEOUT_S``, and from the table ``[open]`` of a ``quire.toml``: see
+    ``docs/operations.md``.
 
     Args:
-        path: The queue's directory; with *read_only* also one ``*.cq4`` or
-            ``*.cq4.zst`` file. A relative one is resolved now, so that it stays the same when the
-            process changes its directory.
-        format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, ``vanilla`` for
-            Vanilla Chronicle, or ``quick-queue``. An existing queue has its own; so has an Indexed
-            Chronicle, ``indexed``, whose files are *path* with ``.index`` and ``.data`` added.
-        roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
+        path: The queue's directory; with *read_only* also one ``*.cq4`` or ``*.cq4.zst`` file. A
+            relative path is resolved now, so that it stays valid if the process changes its
+            working directory.
+        format: ``chronicle`` for Chronicle Queue 5, the default for a new queue; ``vanilla`` for
+            Vanilla Chronicle; or ``quick-queue``. For an existing queue it is detected, also for an
+            Indexed Chronicle (``indexed``), whose files are *path* with ``.index`` and ``.data``
+            appended.
+        roll_cycle: How the queue is divided into files; ``FAST_DAILY`` for a new queue. See
             :meth:`RollCycle.all`.
         time_zone: The zone of *roll_time*, by its IANA name, such as ``America/New_York``; ``UTC``
             by default. Cycles start at the same local times in summer and winter.
-        epoch_ms: Start of cycle 0 in epoch milliseconds; with *roll_time*, of its day.
-        read_only: Change no byte of the directory; it may lie on read-only media.
-        create: Create the directory and the queue if they do not exist. Without it there has to be
-            a table or a roll file.
-        clock: Gives the time that chooses the cycle, in epoch milliseconds: a
+        epoch_ms: The start of cycle 0 in epoch milliseconds; with *roll_time*, that of its day.
+        read_only: Change nothing in the directory, which may be on read-only media.
+        create: Create the directory and the queue if they do not exist. If False, a table or a roll
+            file must exist.
+        clock: Gives the time that determines the cycle, in epoch milliseconds: a
             :class:`ManualClock`, a callable, or None for the machine's clock. Waits do not use it.
         timeout_s: How long to wait for other processes, in seconds. An append waits half as long
             again for the write lock.
-        force_unlock: When the write lock may be taken from its holder: once it is ``dead``,
+        force_unlock: When the write lock may be taken from its holder: if the holder is ``dead``,
             ``never``, or ``always`` after the timeout.
         durability: What a message survives without a call of ``sync()``. ``process``: the end of
-            its process. ``batch``: a power cut too, once a thread has synced it, at the latest when
-            the queue is closed. ``each``: a power cut as soon as the append has returned.
+            its process. ``batch``: also a power cut, once a thread has synced it, at the latest
+            when the queue is closed. ``each``: also a power cut, as soon as the append has
+            returned.
         metrics: Count and time the appends and reads of this process: see `JournalQueue.metrics`.
-            None: only if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` asks
-            for it.
-        retention: :class:`quire.Retention` rules that remove old cycles at each roll; None: all are
-            kept. Not part of a pickled queue.
-        key: Encrypt messages, and decrypt them: 32 random bytes, or a :class:`quire.KeyRing`. See
-            ``docs/encryption.md``. Not part of a pickled queue.
+            None: only if the environment variable ``QUIRE_METRICS`` or ``quire.toml`` enables it.
+        retention: :class:`quire.Retention` rules that remove old cycles at each roll; None keeps
+            all cycles. Not part of a pickled queue.
+        key: The key that encrypts and decrypts messages: 32 random bytes, or a
+            :class:`quire.KeyRing`. See ``docs/encryption.md``. Not part of a pickled queue.
         allow_plain: With *key*, also read messages that are not encrypted.
         compression: Compress each message if that makes it shorter; see ``docs/compression.md``.
             Reading needs no option.
@@ -198,45 +202,47 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``docs/integrity.md``. Not part of a pickled queue.
         wire_type: ``BINARY_LIGHT``, or another binary wire type of Java's queues. With
             ``DELTA_BINARY`` and ``DEFAULT_ZERO_BINARY`` messages are stored as differences, which
-            Java does not read: see ``docs/compression.md``.
-        source_id: The id of a new queue in message history; a queue that exists keeps its own.
-        block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
-            keep four messages in a block. Default 64 MiB.
-        pretouch: Let a kernel thread populate file space ahead of an appender that writes more than
-            64 bytes a microsecond, if there is a second processor.
-        time_index: Keep the times of appends in a side file of each cycle, so that
+            Java cannot read: see ``docs/compression.md``.
+        source_id: The id of a new queue in message history; an existing queue keeps its own.
+        block_bytes: The bytes by which (sparse) files grow. A message may be as long as a quarter
+            of it. Default 64 MiB.
+        pretouch: Let a thread populate file space ahead of an appender that writes more than 64
+            bytes a microsecond, if there is a second processor.
+        time_index: Store the times of appends in a side file of each cycle, so that
             :meth:`JournalTailer.move_to_time` finds a time within a cycle. All writers should set
             it.
-        read_after_replica_acknowledged: All tailers and groups see only messages that a replica has
-            acknowledged. If no replica has acknowledged any, they see none.
-        file_mode: Permission bits of new files; the same users can search their directory.
+        read_after_replica_acknowledged: Tailers and groups see only messages that a replica has
+            acknowledged; none until a replica has acknowledged one.
+        file_mode: The permission bits of new files; the same users can search their directory.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/ring.md``.
         roll: When cycles start, and listeners for their files, as :class:`quire.RollOptions`.
-        layout: How the files are laid out, and on which disk, as :class:`quire.LayoutOptions`.
-        wait: What handles wait for, as :class:`quire.WaitOptions`.
+        layout: The layout of the files, and the file systems they may be on, as
+            :class:`quire.LayoutOptions`.
+        wait: How handles wait, as :class:`quire.WaitOptions`.
         ring: The ring of ``buffer_mode="async"``, as :class:`quire.RingOptions`.
         token: With an address like ``quire://HOST:PORT/QUEUE``, the token for its server. A remote
-            queue takes *timeout_s*, *read_only*, *create* and the options of a new queue; its
-            handles raise an error with the reason for whatever they lack: see ``docs/remote.md``.
-        tls: With an address, which servers to trust: the PEM file of the authority that signed the
+            queue accepts *timeout_s*, *read_only*, *create* and the options of a new queue; for
+            features that its handles lack they raise an error with the reason: see
+            ``docs/remote.md``.
+        tls: With an address, the servers to trust: the PEM file of the authority that signed the
             certificate, or its text as bytes; True for the system's authorities; or a context.
             None: no TLS.
 
     Raises:
-        NotAQueueError: *path* holds something other than a queue, or a queue of another format than
-            *format*; or nothing, and *create* is False.
-        RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
+        NotAQueueError: *path* contains other files, or a queue of another format than *format*; or
+            there is no queue and *create* is False.
+        RollCycleMismatchError: *roll_cycle* differs from that of the queue, which has data.
         UnsupportedError: The path is a URL; or the wire type, time zone, file system or an option
             is not supported.
-        ReadOnlyError: ``read_buffer_mode="async"`` or *retention* or *integrity* with
-            *read_only*.
-        EncryptionError: The queue is encrypted and *key* is missing or wrong; or it is not
-            encrypted, and holds messages or is opened read-only.
+        ReadOnlyError: *read_only* is combined with ``read_buffer_mode="async"``, *retention* or
+            *integrity*.
+        EncryptionError: The queue is encrypted and *key* is missing or wrong; or *key* is given,
+            and the queue has plain messages or is opened read-only and not encrypted.
         DictionaryError: With ``compression="zstd"``, the queue's dictionary is missing or damaged.
         CorruptError: The files break a rule of ``docs/format.md``.
-        ValueError: The roll cycle or mode does not exist.
-        OSError: The system refused, for example for lack of permission or of disk space.
+        ValueError: A roll cycle, mode or other argument is invalid.
+        OSError: The system refused, for example for lack of permission or disk space.
 
     Examples:
         >>> with quire.open("orders", roll_cycle="FAST_DAILY") as queue:
@@ -250,23 +256,23 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         1
 
     """
-    raise NotImplementedError  # its decorator opens, with the keywords that were given
+    raise NotImplementedError  # the decorator opens the queue, with the given keywords
 
 
 def open_without_key(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
-    """Open a queue without access to its messages: an encrypted one needs no key."""
+    """Open a queue without access to its messages, so that an encrypted one needs no key."""
     with structure_only():
         return cast("Any", open)(path, **options)
 
 
 def open_as(kind: str, path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
-    """Open a queue of a format, with options by their names in settings, such as *roll_time*."""
+    """Open a queue of a format; options have their names in settings, such as *roll_time*."""
     return _BY_SETTINGS.open("open_as", path, {"format": kind, **options})
 
 
 @contextmanager
 def opened_source(source: QueueOrPath, name: str = "source") -> Generator[Queue]:
-    """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
+    """Open a queue read-only, or use an open one and leave it open; *name* is for errors."""
     if isinstance(source, Queue):
         yield source
         return

@@ -1,4 +1,4 @@
-"""The screen of ``quire top``: a table of queues, and what is known of the one under the cursor."""
+"""The screen of ``quire top``: a table of queues, and the details of the selected one."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OF_TABLE: Final = {"sort", "filter", "pause", "details", "rescan", "clear"}
 
 class Top(App[None]):
     """
-    Queues, sampled again and again in a thread of their own.
+    Shows queues, which a thread samples periodically.
 
     Args:
-        sampler: What takes the samples.
-        first: The first ones.
-        interval: Seconds between samples.
+        sampler: Takes the samples.
+        first: The first samples.
+        interval: The seconds between samples.
 
     """
 
@@ -84,7 +84,7 @@ class Top(App[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Start to take samples; leave the terminal as it was if the process is to end."""
+        """Start taking samples; on SIGTERM, quit and restore the terminal."""
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGTERM, self.call_later, self.action_quit
         )
@@ -97,7 +97,7 @@ class Top(App[None]):
         self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave keys of the table alone while another screen covers it."""
+        """Disable the keys of the table while another screen covers it."""
         del parameters
         return action not in _OF_TABLE or len(self.screen_stack) == 1
 
@@ -111,14 +111,14 @@ class Top(App[None]):
         self._show()
 
     async def stop(self) -> None:
-        """Return when no sample is being taken any more."""
+        """Stop sampling; return once no sample is being taken."""
         if self._timer is not None:
             self._timer.stop()
         async with self._busy:
             self._is_paused = True
 
     async def action_quit(self) -> None:
-        """Leave."""
+        """Quit."""
         await self.stop()
         self.exit()
 
@@ -129,7 +129,7 @@ class Top(App[None]):
         self._show()
 
     def action_filter(self) -> None:
-        """Ask for a part of a name."""
+        """Let the user enter a part of a name."""
         self._input().add_class("shown")
         self._input().focus()
 
@@ -150,12 +150,12 @@ class Top(App[None]):
         self._table.focus()
 
     def action_pause(self) -> None:
-        """Take no more samples, or go on."""
+        """Pause or resume sampling."""
         self._is_paused = not self._is_paused
         self._show()
 
     def action_details(self) -> None:
-        """Hide or show what is below the table."""
+        """Hide or show the details below the table."""
         panel = self._first().query_one("#details", Static)
         panel.display = not panel.display
 
@@ -172,18 +172,18 @@ class Top(App[None]):
             self.push_screen(Messages(self._sources[sample.queue], sample.queue))
 
     def on_table_selected(self, _event: Table.Selected) -> None:
-        """Show what is known of the selected queue."""
+        """Show the details of the selected queue."""
         self._show_details()
 
     def _keep(self, samples: list[Sample]) -> None:
-        self._sources = self._sampler.sources()  # it may forget a queue that is still shown
+        self._sources = self._sampler.sources()  # a queue that is shown may be forgotten
         self._trails = {it.queue: self._trails.get(it.queue, Trail()) for it in samples}
         for sample in samples:
             self._trails[sample.queue].add(sample)
 
     def _show(self) -> None:
         """Show the samples."""
-        width = self.size.width - 1  # a bar, where the table scrolls
+        width = self.size.width - 1  # minus the scroll bar of the table
         chosen = ordered(self._samples, self._sort, self._pattern)
         self._table.show({it.queue: line(it, self._trails[it.queue], width) for it in chosen})
         pause = "PAUSED · " if self._is_paused else ""
@@ -201,13 +201,13 @@ class Top(App[None]):
         self._update("details", "\n".join([*lines][: _DETAILS - 1]))
 
     def _update(self, name: str, text: str) -> None:
-        """Show a text in a place of fixed size, if it is another one."""
+        """Show a text in a place of fixed size if it has changed."""
         if self._texts.get(name) != text:
             self._texts[name] = text
             self._first().query_one(f"#{name}", Static).update(text, layout=False)
 
     def _first(self) -> Screen[object]:
-        """Return the screen with the table, which another one may cover."""
+        """Return the screen with the table, which another screen may cover."""
         return self.screen_stack[0]
 
     def _input(self) -> Input:
@@ -215,5 +215,5 @@ class Top(App[None]):
 
 
 def run(sampler: Sampler, first: list[Sample], interval: float) -> None:
-    """Show the screen until its user leaves it."""
+    """Show the screen until the user quits."""
     Top(sampler, first, interval).run()

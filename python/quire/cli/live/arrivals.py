@@ -1,4 +1,4 @@
-"""The messages of one queue as they arrive: what ``quire top`` opens."""
+"""The screen of ``quire top`` with the messages of one queue as they arrive."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from quire.formats.protocols import AnyQueue, AnyTailer
 _KEPT: Final = 1_000  # messages
 _AT_ONCE: Final = 100
 _INTERVAL_S: Final = 0.5
-_LONGEST: Final = 1 << 16  # bytes of a message that is decoded
-_WIDEST: Final = 2_000  # characters of a message that is shown
+_LONGEST: Final = 1 << 16  # bytes of a message that is still decoded
+_WIDEST: Final = 2_000  # characters of a message that are shown
 _STYLES: Final[dict[str, Callable[[bytes], str]]] = {
     "json": json_of,
     "yaml": lambda data: " ".join(yaml_of(data).split("\n")),
@@ -53,14 +53,14 @@ class Newest:
     """
 
     def __init__(self, source: Source) -> None:
-        """Go back a few messages from the end."""
+        """Start a few messages before the end."""
         self._queue: AnyQueue = source.open()
         self._tailer: AnyTailer = tailer_of(self._queue)
         self._numbering = numbering_of(self._queue)
         self._go_back()
 
     def read(self) -> tuple[bool, list[Found]]:
-        """Return whether some were left out, and those that came since; the last ones at most."""
+        """Return the new messages, and whether older ones of them were left out."""
         found = self._some()
         if len(found) < _AT_ONCE:
             return False, found
@@ -91,10 +91,10 @@ class Newest:
 
 class Messages(Screen[None]):
     """
-    Messages, the newest at the bottom.
+    Shows messages, the newest at the bottom.
 
     Args:
-        source: Their queue.
+        source: The queue.
         name: Its name.
 
     """
@@ -110,7 +110,7 @@ class Messages(Screen[None]):
     ]
 
     def __init__(self, source: Source, name: str) -> None:
-        """Open nothing yet."""
+        """Create the screen without opening the queue."""
         super().__init__()
         self._source = source
         self._queue_name = name
@@ -127,7 +127,7 @@ class Messages(Screen[None]):
         yield Footer(compact=True)
 
     async def on_mount(self) -> None:
-        """Start to read."""
+        """Start reading."""
         self._show_title()
         await self.read()
         self.set_interval(_INTERVAL_S, self.read)
@@ -171,7 +171,7 @@ class Messages(Screen[None]):
         self._write(self._found)
 
     def action_pause(self) -> None:
-        """Read no more, or go on."""
+        """Pause or resume reading."""
         self._is_paused = not self._is_paused
         self._show_title()
 

@@ -1,4 +1,4 @@
-"""How many messages lie between two points of a queue, without opening a file for each answer."""
+"""Counts the messages between two points of a queue without opening files each time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.formats.protocols import AnyQueue
 
 
 class Point(NamedTuple):
-    """A message, or where one will be. Where cycles only number pages, all is cycle 0."""
+    """The place of a message or of the next one; cycle 0 if the format has no cycles."""
 
     cycle: int
     sequence: int
@@ -26,13 +26,13 @@ class Counts:
     """
 
     def __init__(self, queue: AnyQueue) -> None:
-        """Count nothing yet."""
+        """Start without counting."""
         self._queue = queue
         self._numbering = numbering_of(queue)
         self._is_flat = not adapter_of(queue).has_cycles
         self._known: dict[int, int] = {}
-        self._cycles: list[int] = []  # finished ones, from the oldest that was asked for
-        self._before: list[int] = [0]  # messages before each of them, and before the present one
+        self._cycles: list[int] = []  # finished ones, from the oldest requested one
+        self._before: list[int] = [0]  # messages before each of them, and before the present cycle
         self._oldest = self._present = 1 << 63
 
     def point_of(self, index: int) -> Point:
@@ -61,7 +61,7 @@ class Counts:
         return unread + self._before[-1] - self._before[at] + end.sequence
 
     def _count(self, oldest: int, present: int) -> None:
-        """Count the cycles that have become finished, or are older than those asked for."""
+        """Count the cycles that finished since, or are older than those counted so far."""
         self._cycles = [it for it in cycles_of(self._queue) if oldest <= it < present]
         self._before = [0]
         for cycle in self._cycles:

@@ -1,9 +1,9 @@
 """
-Looking at one open queue: each look takes the same few steps, however long the queue is.
+Probes one open queue at a cost that does not depend on the length of the queue.
 
 A look at a Chronicle Queue lists no directory and opens no file until the queue rolls. In the
-formats without a listing, the end of the queue takes both: so a look reads on from the look before,
-and asks for the end where that is too much to read.
+formats without a listing, finding the end takes both: so a look continues reading where the
+previous one stopped, and searches for the end only if there is too much to read.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 NEWEST: Final = 16
-"""The number of messages whose size and latency a probe takes."""
-_READ_ON: Final = 256  # messages that a look reads before it asks for the end
+"""The number of messages whose size and latency a look measures."""
+_READ_ON: Final = 256  # messages that a look reads before it searches for the end
 _READ_BYTES: Final = 1 << 20
 _FILES_EVERY_S: Final = 10.0  # between listings of the files of a queue that grows
 
@@ -50,21 +50,21 @@ _FILES_EVERY_S: Final = 10.0  # between listings of the files of a queue that gr
 @dataclass(slots=True)
 class Look:
     """
-    What a look found.
+    The result of a look.
 
     Attributes:
         end_index: The index after the last message.
-        messages: How many there are since the look before.
-        payload_bytes: How long they are together, if need be by the newest.
-        latencies_us: Of the newest ones.
-        latency_of: What that is: see :class:`quire.cli.live.sample.Sample`.
+        messages: The number of new messages since the previous look.
+        payload_bytes: Their total length, estimated from the newest ones.
+        latencies_us: The latencies of the newest messages.
+        latency_of: What they measure: see :class:`quire.cli.live.sample.Sample`.
         tailers: Name, next index, lag and point of each named tailer.
         groups: The facts of each consumer group that can be read.
-        replication: Its part in a replication.
-        locks: Those that are held.
-        files: How many there are; None where nothing says it.
-        next_roll_s: When the present cycle ends.
-        on_disk: What the files occupy; None: they are a server's.
+        replication: The queue's part in a replication.
+        locks: The locks that are held.
+        files: The number of files, cycles or pages; None if unknown.
+        next_roll_s: The seconds until the present cycle ends.
+        on_disk: The bytes that the files occupy; None if they are on a server.
 
     """
 
@@ -83,7 +83,7 @@ class Look:
 
 
 class NamedTailer(NamedTuple):
-    """A named tailer, as its queue's table has it."""
+    """A named tailer, as it is stored in the queue's table."""
 
     name: str
     next_index: int
@@ -92,7 +92,7 @@ class NamedTailer(NamedTuple):
 
 
 class _Newest(NamedTuple):
-    """The newest messages: their mean length, and what their histories say."""
+    """The newest messages: their mean length and their latencies."""
 
     mean_bytes: float
     latencies_us: tuple[float, ...]
@@ -104,16 +104,16 @@ _NONE: Final = _Newest(0.0, (), None)
 
 class Probe:
     """
-    An open queue, looked at again and again.
+    An open queue that is probed repeatedly.
 
     Args:
         queue: The queue, opened read-only. The probe closes it.
-        time_field: The event time of its messages, if they have one.
+        time_field: The field with the event time of its messages, if any.
 
     """
 
     def __init__(self, queue: AnyQueue, time_field: TimeField | None) -> None:
-        """Check the last cycle, which `to_end` skips if it is damaged, and go to the end."""
+        """Check the last cycle, which `to_end` skips if it is damaged, and move to the end."""
         self._adapter = adapter_of(queue)
         self.format = self._adapter.name
         for cycle in self._adapter.cycles(queue)[-1:]:
@@ -135,7 +135,7 @@ class Probe:
 
     def look(self) -> Look:
         """
-        Return what has become of the queue since the look before.
+        Return the state of the queue, and its changes since the previous look.
 
         Raises:
             QuireError: The queue is damaged or was closed.
@@ -145,7 +145,7 @@ class Probe:
         before, read = self._end, self._to_end()
         end = self._end = self._tailer.index
         point = self._counts.point_of(end)
-        # A message of a slow writer, in a cycle that was left, moves no end.
+        # A slow writer's message in an earlier cycle does not move the end.
         messages = max(read, self._counts.between(self._counts.point_of(before), point))
         newest = self._newest(end, min(messages, point.sequence, NEWEST))
         count, on_disk = self._files.now(point.cycle, has_grown=messages > 0)
@@ -168,9 +168,9 @@ class Probe:
 
     def has_shorter_files(self) -> bool:
         """
-        Return whether a file that a look reads was truncated since the look before.
+        Return whether a file that a look reads was truncated since the previous look.
 
-        To read on in its mapping would end this process by a signal.
+        Reading on in its mapping would kill this process (SIGBUS).
         """
         return any(_length(file) < length for file, length in self._lengths.items())
 
@@ -180,10 +180,10 @@ class Probe:
 
     def _look_beside(self) -> None:
         """
-        Look what lies beside the roll files.
+        Look for groups and replication beside the roll files.
 
-        The directory is listed for the first group when it changed; and now and then, as two
-        changes may have one time.
+        The directory is listed when its time has changed, and at intervals, as two changes may
+        have the same time.
         """
         changed_ns, now_s = Path(self._queue.path).stat().st_mtime_ns, time.monotonic()
         if changed_ns == self._changed_ns and now_s < self._listed_s + _FILES_EVERY_S:
@@ -192,7 +192,7 @@ class Probe:
         self._has_groups = any(True for _ in side_files(self._queue.path))
         self._standing = self._states = None
         if Path(self._queue.path).is_dir():
-            with suppress(QuireError, OSError):  # `quire stat` says what is wrong
+            with suppress(QuireError, OSError):  # `quire stat` shows the error
                 self._standing = replication_file.read(self._queue.path)
             with suppress(QuireError, OSError):
                 self._states = ReplicaStates.open_existing(self._queue.path, read_only=True)
@@ -213,7 +213,7 @@ class Probe:
         return replace(state, in_sync={name: int(it) for name, _, it, *_ in rows})
 
     def _keep_lengths(self, cycle: int) -> None:
-        """Remember how long the files are that the next look reads."""
+        """Remember the lengths of the files that the next look reads."""
         files = [*self._lengths]
         if cycle != self._cycle:
             self._cycle, place = cycle, self._adapter.place(self._queue, cycle)
@@ -222,7 +222,7 @@ class Probe:
         self._lengths = {file: _length(file) for file in files}
 
     def _to_end(self) -> int:
-        """Go after the last message; return how many messages were read for that."""
+        """Move to the end; return the number of messages that were read on the way."""
         if not self._adapter.has_listed_end:
             read = Columns.read(self._tailer, _READ_ON, max_bytes=_READ_BYTES)
             if len(read) < _READ_ON and len(read.data) < _READ_BYTES:
@@ -235,7 +235,7 @@ class Probe:
             self._tailer.to_end()
             return _NONE
         sizes, latencies, last = 0, list[float](), b""
-        with suppress(EncryptionError):  # without a key nothing is known of messages
+        with suppress(EncryptionError):  # messages cannot be read without a key
             for _ in range(count):
                 payload = self._tailer.read_bytes()
                 if payload is None:
@@ -268,9 +268,9 @@ class Probe:
 
 class _Files:
     """
-    The files of a queue: those of cycles before the present one no longer grow.
+    The files of a queue; only those of the present cycle still grow.
 
-    They are listed again when there is a new cycle, and now and then in a queue that grows: in
+    They are listed again when there is a new cycle, and at intervals in a queue that grows: in
     some formats, writers add files to a cycle.
     """
 
@@ -283,7 +283,7 @@ class _Files:
         self._present: Sequence[Path] = ()
 
     def now(self, cycle: int, *, has_grown: bool) -> tuple[int, int]:
-        """Return how many cycles or pages there are, and what their files occupy."""
+        """Return the number of cycles or pages, and the bytes that their files occupy."""
         if cycle != self._cycle or (has_grown and time.monotonic() >= self._due_s):
             self._due_s = time.monotonic() + _FILES_EVERY_S
             self._cycle = cycle
@@ -297,7 +297,7 @@ class _Files:
 
 
 def _length(file: Path) -> int:
-    """Return the length of a file; 0 where there is none."""
+    """Return the length of a file; 0 if it does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -322,7 +322,7 @@ def open_probe(path: Path, time_field: TimeField | None) -> Probe:
 
 
 def since(time_field: TimeField, message: bytes) -> tuple[tuple[float, ...], str | None]:
-    """Return the time from a message's event until now."""
+    """Return the latency from the event time in a message until now."""
     event_ns = time_field.of(message)
     if event_ns is None:
         return (), None
@@ -332,5 +332,5 @@ def since(time_field: TimeField, message: bytes) -> tuple[tuple[float, ...], str
 def _on_disk(file: str | Path) -> int:
     try:
         return sizes_of(Path(file))["on_disk"]
-    except FileNotFoundError:  # removed a moment ago, or the next cycle has none yet
+    except FileNotFoundError:  # just removed, or not yet created for the next cycle
         return 0

@@ -1,4 +1,4 @@
-"""Looking at one queue of a server: each look asks the same few questions, however long it is."""
+"""Probes one queue of a server by a few requests, however long the queue is."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ _PAST: Final = 1 << 63
 
 class ServerCalls:
     """
-    One connection to a server, for all of its queues that are watched.
+    One connection to a server, for all of its watched queues.
 
-    After a failure the next question connects again, once: a server that is away holds nobody up.
+    After a failure the next request reconnects, once, so that an unreachable server causes no
+    delay.
 
     Args:
-        place: Any place at the server.
+        place: Any place on the server.
 
     """
 
@@ -43,10 +44,10 @@ class ServerCalls:
 
     def ask(self, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
         """
-        Ask the server.
+        Send a request, and return the answer.
 
         Raises:
-            QuireError: The server refuses, or is not reached.
+            QuireError: The server refuses the request, or cannot be reached.
 
         """
         if self._connection is None:
@@ -66,12 +67,12 @@ class ServerCalls:
 
 class RemoteProbe:
     """
-    A queue of a server, looked at again and again: see :class:`quire.cli.live.probes.Probe`.
+    A queue of a server that is probed repeatedly: see :class:`quire.cli.live.probes.Probe`.
 
     Args:
-        calls: How its server is asked.
-        topic: Its name there.
-        time_field: The event time of its messages, if they have one.
+        calls: The connection to its server.
+        topic: Its name on the server.
+        time_field: The field with the event time of its messages, if any.
 
     """
 
@@ -87,10 +88,10 @@ class RemoteProbe:
 
     def look(self) -> Look:
         """
-        Return what has become of the queue since the look before.
+        Return the state of the queue, and its changes since the previous look.
 
         Raises:
-            QuireError: The server refuses, says that the queue is damaged, or is not reached.
+            QuireError: The server refuses the request, reports damage, or cannot be reached.
 
         """
         facts = self._calls.ask("QUIRE.INFO", self._topic)
@@ -117,11 +118,11 @@ class RemoteProbe:
         )
 
     def has_shorter_files(self) -> bool:
-        """Return False: the files are the server's."""
+        """Return False: the files are on the server."""
         return False
 
     def close(self) -> None:
-        """Do nothing: the connection is that of all queues."""
+        """Do nothing: all queues share the connection."""
 
     def _point_of(self, index: int) -> Point:
         if not self._has_cycles:
@@ -129,7 +130,7 @@ class RemoteProbe:
         return Point(self._numbering.to_cycle(index), self._numbering.to_sequence(index))
 
     def _list(self, end: Point, points: list[Point]) -> None:
-        """Ask for the cycles, unless all that is counted lies in the same one as before."""
+        """Request the cycles, unless the known ones suffice."""
         if not self._has_cycles:
             return
         is_known = all(it.cycle >= min(self._counts, default=_PAST) for it in points)
@@ -149,12 +150,12 @@ class RemoteProbe:
         return max(0, self._counts.get(start.cycle, 0) - start.sequence) + between + end.sequence
 
     def _newest(self, end: int, count: int) -> tuple[float, tuple[float, ...]]:
-        """Return the mean length of the newest messages, and the latency of the last."""
+        """Return the mean length of the newest messages, and the latency of the last one."""
         if not count:
             return 0.0, ()
         start = end - count * self._numbering.step
         words = ("QUIRE.READ", self._topic, "FROM", start, "COUNT", count, "PACKED")
-        with suppress(EncryptionError):  # without a key nothing is known of messages
+        with suppress(EncryptionError):  # messages cannot be read without a key
             _, *buffers = self._calls.ask(*words)
             found = Columns.of(*buffers)
             if not len(found):
@@ -178,7 +179,7 @@ class RemoteProbe:
             rows = self._calls.ask("QUIRE.GROUP", "LIST", self._topic)
         except ConnectionError:
             raise
-        except QuireError:  # one that cannot be read, or of a format without groups
+        except QuireError:  # a group that cannot be read, or a format without groups
             return
         for it in rows:
             yield facts_of_group(state_of(it))

@@ -1,4 +1,4 @@
-"""What is known of a queue at one moment, and since the moment before."""
+"""The state of a queue at one moment, and its changes since the previous sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE_COLUMNS: Final = (
     "on_disk",
     "idle_s",
 )
-"""The columns of a table: plain values, as CSV and Arrow have them."""
+"""The columns of a table: plain values, for CSV and Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class TailerSample:
         name: Its name.
         index: The index that it reads next.
         lag: The messages that it has not read.
-        messages_per_second: What it read since the sample before; None at first, and if it went
-            back.
+        messages_per_second: The messages it read since the previous sample; None in the first
+            sample, and if it moved backward.
 
     """
 
@@ -52,9 +52,9 @@ class GroupSample:
     Attributes:
         name: Its name.
         lag: The messages that are not acknowledged.
-        pending: Of these, those that the group has claimed.
-        oldest_s: The seconds since the oldest delivery of these; None if there is none.
-        members: How many consumers are alive.
+        pending: Those of them that the group has claimed.
+        oldest_s: The seconds since the oldest delivery of a pending message; None if there is none.
+        members: The number of live consumers.
 
     """
 
@@ -73,9 +73,9 @@ class ReplicationSample:
     Attributes:
         role: ``source`` or ``sink``.
         epoch: The number of its source's epoch.
-        acknowledged_index: The last message that a replica has acknowledged.
-        lag: Of a source, the messages that no replica has acknowledged.
-        in_sync: Of a source, the replicas of its in-sync set.
+        acknowledged_index: The index of the last message that a replica has acknowledged.
+        lag: For a source, the number of messages that no replica has acknowledged.
+        in_sync: For a source, the members of its in-sync set.
 
     """
 
@@ -94,9 +94,9 @@ class LockSample:
     Attributes:
         name: Its key in the queue's table.
         pid: The process that holds it.
-        alive: Whether that process runs.
-        held_s: For how long, by the holder's own record; without one, for how long each sample has
-            found it held by this process.
+        alive: Whether that process is running.
+        held_s: How long it has been held, by the holder's own record; without a record, how long
+            all samples have found it held by this process.
 
     """
 
@@ -121,31 +121,32 @@ class Sample:
     A queue.
 
     Attributes:
-        queue: Its name among the queues that are watched.
-        path: Where it is.
+        queue: Its name among the watched queues.
+        path: Its path.
         time: When the sample was taken, in ISO 8601.
         state: ``ok``, ``gone`` or ``error``.
-        error: What is wrong.
+        error: The error, if *state* is ``error``.
         format: Its format.
-        messages_per_second: Appended since the sample before.
-        bytes_per_second: Likewise, of payloads; extrapolated from the newest messages if there
-            were more of them than a sample reads.
-        latencies_us: Of the newest messages; what they measure says *latency_of*.
-        latency_us: The median of them.
-        latency_of: ``history``: from the first queue's append to this one's. ``time field``: from
-            the field to this sample, so it includes the wait for the sample.
-        idle_s: For how long no sample has found a new message.
+        messages_per_second: The messages appended since the previous sample.
+        bytes_per_second: The bytes of their payloads; extrapolated from the newest messages if
+            there are more of them than a sample reads.
+        latencies_us: The latencies of the newest messages; *latency_of* says what they measure.
+        latency_us: Their median.
+        latency_of: ``history``: from the append to the first queue to the append to this one.
+            ``time field``: from the time in the field to this sample, so the wait for the sample
+            is included.
+        idle_s: How long no sample has found a new message.
         end_index: The index after the last message.
         lag: The largest lag of a named tailer or consumer group.
         tailers: The named tailers.
         groups: The consumer groups that can be read.
-        replication: Its part in a replication; None if it has none, or that cannot be read.
+        replication: Its part in a replication; None if it has none, or it cannot be read.
         locks: The locks that are held.
-        lock_pid: Who holds the write lock.
-        files: Roll files; cycles of a Vanilla Chronicle; pages of a Quick-Queue.
-        rolls: How many of them came since the first sample.
-        next_roll_s: When the present cycle ends.
-        on_disk: The bytes that the files occupy.
+        lock_pid: The process that holds the write lock.
+        files: The number of roll files; of a Vanilla Chronicle, cycles; of a Quick-Queue, pages.
+        rolls: The number of new ones since the first sample.
+        next_roll_s: The seconds until the present cycle ends.
+        on_disk: The bytes that the files occupy on disk.
         disk: The file system.
 
     """
@@ -176,5 +177,5 @@ class Sample:
     disk: DiskSample | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return it as a row of JSON."""
+        """Return the sample as a row of JSON."""
         return asdict(self)

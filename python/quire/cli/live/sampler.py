@@ -1,4 +1,4 @@
-"""Samples of many queues: rates, lags and what changed since the sample before."""
+"""Samples of many queues: rates, lags and changes since the previous sample."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _RETRY_NS: Final = 10 * _SECOND_NS
 
 class Sampler:
     """
-    The queues below some paths.
+    Samples the queues below some paths.
 
-    A new queue right below a path is found within ten seconds, as the directory changes; one
-    further down by :meth:`rescan`.
+    A new queue directly in a path is found within ten seconds, as the directory changes; a queue
+    further down is found by :meth:`rescan`.
 
     Args:
-        paths: Queues, files of them, or directories of queues; or places at servers.
-        time_field: The event time of messages: see :class:`quire.cli.live.sample.Sample`.
+        paths: Queues, files of queues, directories of queues, or places on servers.
+        time_field: The field with the event time: see :class:`quire.cli.live.sample.Sample`.
         now_ns: A monotonic clock.
 
     """
@@ -93,11 +93,11 @@ class Sampler:
         }
 
     def source(self, queue: str) -> Source:
-        """Return what opens a queue."""
+        """Return the source of a queue."""
         return self._watches[queue].source
 
     def sources(self) -> dict[str, Source]:
-        """Return what opens each queue of the last sample, by its name."""
+        """Return the sources of the queues of the last sample, by name."""
         return {name: watch.source for name, watch in self._watches.items()}
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Sampler:
         return _Watch(name, source, lambda: RemoteProbe(calls, topic, field))
 
     def _named(self) -> Iterator[tuple[str, Source]]:
-        """Yield the queues, each with a name of its own."""
+        """Yield the queues with unique names."""
         taken = set[str]()
         for path in self._paths:
             for source in self._sources(path):
@@ -130,7 +130,7 @@ class Sampler:
         return sources_of(path) if isinstance(path, Path) else self._servers.known(path)
 
     def _changed(self) -> list[object]:
-        """Return when each path last had an entry added or removed; of a server, its queues."""
+        """Return the time of each path's last added or removed entry; of a server, its queues."""
         return [
             _identity(path)[2] if isinstance(path, Path) else self._servers.listed(path)
             for path in self._paths
@@ -138,21 +138,21 @@ class Sampler:
 
 
 def own_name(path: Place) -> str:
-    """Return the name of a queue that is watched beside others, or of their directory."""
+    """Return the name of a queue among several, or of a directory of queues."""
     if isinstance(path, Path):
         return path.absolute().name
     return path.address.topic or f"{path.address.host}:{path.address.port}"
 
 
 class _Servers:
-    """The servers of the places that are watched, each with one connection."""
+    """The servers of the watched places, each with one connection."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, int], ServerCalls] = {}
         self._known: dict[str, list[Source]] = {}
 
     def calls(self, place: RemotePlace) -> ServerCalls:
-        """Return how the server of a place is asked."""
+        """Return the connection to the server of a place."""
         key = place.address[:2]
         if key not in self._calls:
             options = {**place.options, "timeout_s": TIMEOUT_S}
@@ -160,11 +160,11 @@ class _Servers:
         return self._calls[key]
 
     def known(self, place: RemotePlace) -> list[Source]:
-        """Return the queues of a place that were listed last."""
+        """Return the most recently listed queues of a place."""
         return self._known[str(place)]
 
     def listed(self, place: RemotePlace) -> list[Source]:
-        """List the queues of a place; those that were there while the server is away."""
+        """List the queues of a place; return the known ones if the server cannot be reached."""
         known = self._known.get(str(place))
         try:
             known = self._known[str(place)] = sources_of(place)
@@ -180,7 +180,7 @@ class _Servers:
 
 
 class _Disks:
-    """The file systems, each asked once a sample."""
+    """The file systems, each queried once per sample."""
 
     def __init__(self) -> None:
         self._known: dict[int, DiskSample] = {}
@@ -217,7 +217,7 @@ class _Watch:
         self._before_ns: int | None = None
         self._grown_ns: int | None = None
         self._points: dict[str, Point] = {}
-        self._held: dict[tuple[str, int], int] = {}  # when a lock was first found held by a process
+        self._held: dict[tuple[str, int], int] = {}  # when a process was first seen to hold a lock
         self._first_files: int | None = None
 
     def close(self) -> None:
@@ -228,7 +228,7 @@ class _Watch:
 
     def sample(self, now_ns: int, disks: _Disks) -> Sample:
         device, inode, _ = _identity(self.source.path)
-        is_other = (device, inode) != self._identity  # gone, or another one of its name
+        is_other = (device, inode) != self._identity  # gone, or replaced
         if is_other or (self._probe is not None and self._probe.has_shorter_files()):
             self.close()
         if not inode:
@@ -315,7 +315,7 @@ def _group(facts: dict[str, Any]) -> GroupSample:
 
 
 def _held_s(lock: HeldLock, seen_ns: int) -> float:
-    """Return for how long a lock is held: by its holder's record, or as it was seen held."""
+    """Return how long a lock has been held, by its holder's record or by the samples."""
     if lock.since_ms is None:
         return seen_ns / _SECOND_NS
     return max(0.0, time.time() - lock.since_ms / 1000)
@@ -331,16 +331,16 @@ def _replication(state: ReplicationState | None) -> ReplicationSample | None:
 
 
 def _read_rate(before: Point | None, point: Point, seconds: float | None) -> float | None:
-    """Return what a tailer read; None where it went back, or on to another cycle."""
+    """Return the read rate of a tailer; None if it moved backward or to another cycle."""
     if not seconds or before is None or before.cycle != point.cycle or before > point:
         return None
     return (point.sequence - before.sequence) / seconds
 
 
 def _identity(path: Place) -> tuple[int, int, int]:
-    """Return device, inode and time of change of a path; zeros where it is gone."""
+    """Return device, inode and modification time of a path; zeros if it does not exist."""
     if not isinstance(path, Path):
-        return 0, 1, 0  # its server says what it is
+        return 0, 1, 0  # the server knows its identity
     with suppress(OSError):
         found = path.stat()
         return found.st_dev, found.st_ino, found.st_mtime_ns

@@ -1,4 +1,4 @@
-"""A list of lines with a cursor: a line is drawn again only if it changes."""
+"""A list of lines with a cursor; a line is redrawn only if it changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CURSOR = Style(reverse=True)
 
 
 class Table(ScrollView):
-    """Lines by name, of which one is selected."""
+    """Named lines, one of which is selected."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Messages"),
@@ -31,14 +31,14 @@ class Table(ScrollView):
     ]
 
     class Selected(Message):
-        """Another line is selected."""
+        """Sent when another line is selected."""
 
     class Opened(Message):
         """
-        A line was chosen.
+        Sent when a line is opened.
 
         Args:
-            name: Its name.
+            name: The name of the line.
 
         """
 
@@ -60,7 +60,7 @@ class Table(ScrollView):
         return self._names[self._row] if self._names else None
 
     def show(self, lines: dict[str, tuple[str, bool]]) -> None:
-        """Show these lines: a text, and whether it is an alarm. The selection stays at its name."""
+        """Show lines: a text, and whether it is an alarm. The selection follows the name."""
         names, selected, before = [*lines], self.selected, self._lines
         self._lines = [*lines.values()]
         if names == self._names:
@@ -88,7 +88,7 @@ class Table(ScrollView):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def action_open(self) -> None:
-        """Choose the selected line."""
+        """Open the selected line."""
         if self.selected is not None:
             self.post_message(self.Opened(self.selected))
 
@@ -97,11 +97,11 @@ class Table(ScrollView):
         self._select(self._row + lines)
 
     def action_page(self, pages: int) -> None:
-        """Select a line on the next page, or the one before."""
+        """Select a line on the next or previous page."""
         self._select(self._row + pages * max(1, self.size.height - 1))
 
     def on_click(self, event: events.Click) -> None:
-        """Select the line under the mouse; choose it if it was selected."""
+        """Select the line under the mouse; open it if it was already selected."""
         row = event.y + self.scroll_offset.y
         if row == self._row:
             self.action_open()

@@ -1,4 +1,4 @@
-"""What the screens keep of earlier samples, and the words they make of a sample."""
+"""Earlier samples that the screens keep, and the text of a sample."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Trail:
     """The last samples of one queue."""
 
     def __init__(self) -> None:
-        """Start without any."""
+        """Start without samples."""
         self.rates: deque[float | None] = deque(maxlen=_KEPT)
         self.latencies: deque[float | None] = deque(maxlen=_KEPT)
         self.lags: dict[str, deque[float | None]] = {}
         self._all_latencies: deque[float] = deque(maxlen=_LATENCIES)
 
     def add(self, sample: Sample) -> None:
-        """Take in the next sample."""
+        """Add the next sample."""
         self.rates.append(sample.messages_per_second)
         self.latencies.append(sample.latency_us)
         self._all_latencies.extend(sample.latencies_us)
@@ -70,7 +70,7 @@ class Trail:
             self.lags[name].append(lag)
 
     def percentiles(self) -> Iterator[tuple[str, float]]:
-        """Yield name and value of those percentiles for which there are enough messages."""
+        """Yield the name and value of each percentile for which there are enough messages."""
         ordered = [round(it * 1000) for it in sorted(self._all_latencies)]
         for share in (50.0, 99.0):
             if ordered and (found := percentile(ordered, share)) is not None:
@@ -80,19 +80,19 @@ class Trail:
 
 
 def ordered(samples: Iterable[Sample], sort: str, pattern: str) -> list[Sample]:
-    """Return the samples whose name contains *pattern*, by name or the largest first."""
+    """Return the samples whose name contains *pattern*, sorted by name or largest first."""
     chosen = [it for it in samples if pattern.lower() in it.queue.lower()]
     key = SORTS[sort]
     return sorted(chosen, key=lambda it: (-key(it), it.queue))
 
 
 def heading(width: int) -> str:
-    """Return the names of the columns, as :func:`line` aligns what is below."""
+    """Return the names of the columns, aligned like :func:`line`."""
     return _aligned([name for name, _ in COLUMNS], width)
 
 
 def line(sample: Sample, trail: Trail, width: int) -> tuple[str, bool]:
-    """Return a line of the table, and whether it needs a person."""
+    """Return a line of the table, and whether it needs attention."""
     is_alarm = sample.state != OK or any(not it.alive for it in sample.locks)
     return _aligned(_cells(sample, trail, _name_width(width)), width), is_alarm
 
@@ -128,7 +128,7 @@ def _cells(sample: Sample, trail: Trail, width: int) -> tuple[str, ...]:
 
 
 def _lock(sample: Sample) -> str:
-    """Return who holds the write lock, with ``!`` after a dead process."""
+    """Return the holder of the write lock, with ``!`` after a dead process."""
     found = next((it for it in sample.locks if it.pid == sample.lock_pid), None)
     return NOTHING if found is None else f"{found.pid}{'' if found.alive else '!'}"
 
@@ -149,7 +149,7 @@ def summary(samples: list[Sample], sort: str, pattern: str, interval_s: float) -
 
 
 def _disks(samples: list[Sample]) -> Iterator[str]:
-    """Yield how full each file system is, and when it will be at the present rate."""
+    """Yield how full each file system is, and when it will be full at the present rate."""
     disks = {it.disk.device: it.disk for it in samples if it.disk is not None}
     for device, disk in disks.items():
         of_it = [it for it in samples if it.disk is not None and it.disk.device == device]
@@ -160,7 +160,7 @@ def _disks(samples: list[Sample]) -> Iterator[str]:
 
 
 def details(sample: Sample, trail: Trail, width: int) -> Iterator[str]:
-    """Yield the lines below the table: everything about one queue."""
+    """Yield the lines below the table: the details of one queue."""
     yield escape_line(f"{sample.queue}  {sample.path}")
     if sample.state != OK:
         yield escape_line(sample.error or sample.state)
@@ -246,9 +246,9 @@ def _replication(state: ReplicationSample) -> str:
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
     """
-    Return the last *width* values as bars from 0 to the largest; a blank where there is none.
+    Return the last *width* values as bars from 0 to the largest; a blank for None.
 
-    0 is the lowest bar, anything more at least the second.
+    0 is the lowest bar; any larger value is at least the second.
     """
     shown = [*values][-width:]
     largest = max((it for it in shown if it is not None), default=0)
@@ -264,5 +264,5 @@ def _bar(value: float | None, largest: float) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text in at most *width* characters: its end, which differs among paths."""
+    """Return a text in at most *width* characters; its end is kept, as paths differ there."""
     return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"

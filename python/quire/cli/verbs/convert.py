@@ -26,15 +26,15 @@ _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
 @click.option(
     "--roll-cycle",
     metavar="NAME",
-    help="The roll cycle of DEST. Default: one of the same period as SRC, or a day.",
+    help="The roll cycle of DEST. Default: one with the same period as SRC, or a day.",
 )
 @click.option(
     "--block-bytes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The size of a block, a data file or a page of DEST.",
+    help="The size of a block (chronicle), a data file (vanilla) or a page (quick-queue) of DEST.",
 )
-@click.option("--skip", is_flag=True, help="Leave out messages that the format cannot hold.")
+@click.option("--skip", is_flag=True, help="Leave out messages that DEST's format cannot store.")
 @on_damage_option()
 @row_format_option()
 def convert(  # noqa: PLR0913 - its options
@@ -51,13 +51,13 @@ def convert(  # noqa: PLR0913 - its options
     """
     Convert a queue into another format, or into Parquet files.
 
-    Messages keep their order and bytes. At the end, DEST, a new or an empty directory, is compared
-    with SRC, and DEST/_indexes.jsonl maps the index of each message in SRC to that in DEST. Repeat
-    the command to resume a conversion that was interrupted or killed, or to add new messages of
-    SRC. Metadata is left out.
+    DEST is a new or empty directory. Messages keep their order and bytes; metadata is left out. At
+    the end, DEST is compared with SRC, and DEST/_indexes.jsonl maps the index of each message in
+    SRC to its index in DEST. Repeat the command to resume a conversion that was interrupted or
+    killed, or to add new messages of SRC.
 
-    A message goes into the cycle of DEST in which its cycle in SRC starts. A Quick-Queue has no
-    cycles: its messages go into the cycle in which the conversion began.
+    A message goes into the cycle of DEST in which its cycle in SRC starts. If SRC is a Quick-Queue,
+    which has no cycles, all messages go into the cycle in which the conversion began.
 
     \b
     Examples:

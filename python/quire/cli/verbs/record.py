@@ -162,7 +162,7 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     adapter = adapter_at(path)
     if adapter is not None and not adapter.is_written:
         raise quire.errors.UnsupportedError(
-            f"cannot write to an Indexed Chronicle, which Quire only reads: path={path}"
+            f"cannot write to an Indexed Chronicle, which Quire can only read: path={path}"
         )
     with (
         value_errors_as_usage(),

@@ -136,7 +136,7 @@ def source(  # noqa: PLR0913 - its options
     epoch: another replica was promoted, and this queue refuses appends. After `quire handover` it
     continues as a sink of the new source, if the new source serves.
 
-    A Vanilla Chronicle is sent in the protocol of Java's sinks, without certificates and handover.
+    A Vanilla Chronicle is sent by the protocol of Java's sinks, without certificates and handover.
 
     \b
     Examples:
@@ -197,7 +197,7 @@ def source(  # noqa: PLR0913 - its options
 @click.option(
     "--acknowledge",
     type=click.Choice(["stored", "synced"]),
-    help="Acknowledge messages that survive a killed process, or a power cut."
+    help="Acknowledge a message once it survives a killed process (stored) or a power cut (synced)."
     "  [default: stored; for vanilla, nothing]",
 )
 @click.option(
@@ -209,7 +209,7 @@ def source(  # noqa: PLR0913 - its options
     "--listen",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    help="The address at which it serves after a handover: HOST:PORT or PORT.",
+    help="The address at which the sink serves after a handover: HOST:PORT or PORT.",
 )
 @_drop_after_option(_ONCE_THE_SOURCE)
 @_busy_option
@@ -243,8 +243,9 @@ def sink(  # noqa: PLR0913 - its options
     continues. After `quire handover` it continues as the source if --listen is given; otherwise it
     ends.
 
-    The cycles of a copy of a Vanilla Chronicle are set by the copy's own options, as the protocol
-    does not transmit them; Java's sources do not accept acknowledgements.
+    A copy of a Vanilla Chronicle uses the cycle options with which it was created, as the protocol
+    does not transmit the source's; Java's sources do not accept acknowledgements.
+
 
     \b
     Examples:

@@ -45,7 +45,7 @@ def unlock(path: Path, *, force: bool, style: str) -> None:
         holder = lock.holder
         if holder is not None and holder.alive and not force:
             raise click.ClickException(
-                f"the write lock is held by a living process: {_text(holder)}"
+                f"the write lock is held by a live process: {_text(holder)}"
                 " (stop that process, or take the lock from it with --force)"
             )
         freed = lock.force_unlock() if force else lock.unlock()

@@ -1,9 +1,9 @@
 """
-What moves the bytes of a replication: the sessions know neither sockets nor tasks.
+Moves the bytes of a replication: sessions know nothing of sockets and tasks.
 
-``any_session`` says what a driver needs of a session. With asyncio, a ``listener`` accepts
-connections and a ``connector`` makes them, again whenever one is lost; ``sending`` and
-``receiving`` drive a session over a ``connection``, which is left to its ``own_thread`` once
-messages follow, unless it is encrypted; ``idling`` is what that thread does between them.
-``any_source`` and ``any_sink`` are the lives of both sides, of every format.
+``any_session`` defines the interface of a session for its driver. With asyncio, a ``listener``
+accepts connections, and a ``connector`` makes one and reconnects when it is lost. ``sending`` and
+``receiving`` drive a session over a ``connection``. Once messages follow, an unencrypted connection
+is passed to a thread of its own (``own_thread``); ``idling`` is how this thread waits.
+``any_source`` and ``any_sink`` run the two sides, for every format.
 """

@@ -7,11 +7,11 @@ from typing import Final, Protocol
 from quire._waiting.sleeping import Sleeper
 
 TICK_S: Final = 0.25
-"""How often a driver polls what cannot wake it."""
+"""The interval at which a driver polls for changes that cannot wake it."""
 
 
 class AnySession(Protocol):
-    """A side of one connection, whatever it speaks."""
+    """One side of a connection, in any protocol."""
 
     @property
     def peer(self) -> str:
@@ -20,22 +20,22 @@ class AnySession(Protocol):
 
     @property
     def tick_s(self) -> float:
-        """How often :meth:`tick` is to be called, in seconds."""
+        """The interval in seconds at which :meth:`tick` must be called."""
         ...
 
     @property
     def timeout_s(self) -> float:
-        """How long the peer may read nothing, in seconds."""
+        """How long the peer may read nothing before the connection is given up, in seconds."""
         ...
 
     @property
     def progress(self) -> object:
-        """A value that changes with each step forward that a caller may wait for."""
+        """A value that changes whenever there is progress for which a caller may wait."""
         ...
 
     @property
     def takes_long(self) -> bool:
-        """Whether :meth:`receive` may take long: another thread calls it, while time passes."""
+        """Whether :meth:`receive_some` may take long: then it must be called in another thread."""
         ...
 
     def outgoing(self) -> bytes:
@@ -44,21 +44,21 @@ class AnySession(Protocol):
 
     def receive_some(self, data: bytes, now_ns: int, /) -> bool:
         """
-        Take bytes that the peer sent, as many as take a moment: it is to be answered in time.
+        Process bytes from the peer, for a short time only, so that the peer is answered in time.
 
         Returns:
-            Whether there are more, which come with the next call, also without bytes.
+            Whether bytes are left, which the next call processes, even if it is given no bytes.
 
         Raises:
-            QuireError: The bytes of the peer break the protocol. Outgoing bytes are sent before the
-                connection is closed.
+            QuireError: The bytes of the peer violate the protocol. The driver sends outgoing bytes
+                before it closes the connection.
 
         """
         ...
 
     def tick(self, now_ns: int, /) -> None:
         """
-        Advance the time, of a clock that is never set back.
+        Advance the time, which is that of a monotonic clock.
 
         Raises:
             PeerSilentError: The peer was silent for too long.
@@ -77,12 +77,12 @@ class SendingSession(AnySession, Protocol):
 
     @property
     def sleeper(self) -> Sleeper | None:
-        """What has something to read once :meth:`pull` gives more; None: time or the peer does."""
+        """Wakes the driver when :meth:`pull` has more to send; None: only the peer or time does."""
         ...
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next messages can be sent once there are any."""
+        """Whether new messages can be sent as soon as there are any."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class SendingSession(AnySession, Protocol):
         ...
 
     def pull(self, time_ns: int, now_ns: int, /) -> bool:
-        """Put the next messages into what is to be sent; return whether there were any."""
+        """Add the next messages to the outgoing bytes; return whether there were any."""
         ...
 
     def end(self) -> None:
@@ -108,17 +108,17 @@ class ReceivingSession(AnySession, Protocol):
 
     @property
     def is_started(self) -> bool:
-        """Whether messages follow from here on."""
+        """Whether the stream of messages has begun."""
         ...
 
     @property
     def has_ended(self) -> bool:
-        """Whether no message follows."""
+        """Whether the stream of messages has ended."""
         ...
 
     @property
     def awaits_action(self) -> bool:
-        """Whether the peer asked for something beside storing messages."""
+        """Whether the peer requested an action other than storing messages."""
         ...
 
     @property
@@ -127,5 +127,5 @@ class ReceivingSession(AnySession, Protocol):
         ...
 
     def sync(self) -> None:
-        """Sync stored messages, and acknowledge them: may take long."""
+        """Sync stored messages and acknowledge them; may take long."""
         ...

@@ -1,4 +1,4 @@
-"""The life of a sink, of any format, with asyncio."""
+"""Runs a sink of any format with asyncio."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _log = logging.getLogger("quire")
 
 class AnySink(ABC, Generic[_S]):
     """
-    Keeps a connection to a source, made here or there, and has a session for each.
+    Maintains a connection to a source, made by either side, and a session for each connection.
 
     Args:
         path: The directory of the copy, for the log and for errors.
-        host: The address of the source, or the one to listen on.
-        port: Its port.
-        listens: Whether the source connects.
-        tls: How the connection is encrypted.
+        host: The address of the source, or the address to listen on.
+        port: The port.
+        listens: Whether to listen for the source instead of connecting to it.
+        tls: The encryption of the connection; None for none.
         connect_s: How long the source may take to answer.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many consecutive connections without progress; None: never.
-        threads: What drives connections once their messages follow.
+        threads: The threads that drive connections once messages follow.
 
     """
 
@@ -80,41 +80,41 @@ class AnySink(ABC, Generic[_S]):
 
     @property
     def _refusal(self) -> bytes:
-        """What the sink says to another source while it follows one."""
+        """The bytes that refuse another source while the sink follows one."""
         return b""
 
     @abstractmethod
     def _note(self, session: _S) -> None:
-        """Note how far a session is."""
+        """Record the progress of a session."""
 
     @abstractmethod
     def _close_copy(self) -> None:
         """Close the copy."""
 
     def _is_to_go_on(self) -> bool:
-        """Whether to connect again; raises what ends the sink."""
+        """Return whether to connect again; raise the error that ends the sink, if any."""
         if self._has_finished:
             return False
         self._check()
         return True
 
     def _check(self) -> None:
-        """Check that the copy is still one; raise what ends the sink."""
+        """Check that the copy is still a replica; raise the error that ends the sink, if not."""
 
     @property
     def _has_finished(self) -> bool:
-        """Whether the sink has done its work, and no longer follows."""
+        """Whether the sink is done and no longer follows a source."""
         return False
 
     async def _act(self, session: _S) -> None:
-        """Do what a session asks for beside storing messages."""
+        """Carry out the action that a session requests."""
 
     def _is_to_act(self, session: _S) -> bool:
-        """Whether there is something of that."""
+        """Return whether a session requests an action."""
         return session.awaits_action
 
     async def __aenter__(self) -> Self:
-        """Connect or listen, and go on in the background."""
+        """Connect or listen, and continue in the background."""
         self._failed = asyncio.get_running_loop().create_future()
         if self._listener is not None:
             await self._listener.start()
@@ -127,7 +127,7 @@ class AnySink(ABC, Generic[_S]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the connection and the copy; the error that ended the replication is raised."""
+        """Close the connection and the copy; raise the error that ended the replication, if any."""
         await self.close()
         if error is None and not self._started().cancelled() and not self._has_finished:
             raise self._failure()
@@ -145,10 +145,10 @@ class AnySink(ABC, Generic[_S]):
 
     async def run_forever(self) -> None:
         """
-        Replicate until the task is cancelled, or raise what ends the replication.
+        Replicate until the task is cancelled, or raise the error that ends the replication.
 
-        It returns once the source has handed over to this sink: its copy is then the source's
-        queue.
+        Returns once the source has handed over to this sink: the copy is then the queue of the
+        new source.
 
             async with Sink("copy", host="127.0.0.1", port=7001) as sink:
                 await sink.run_forever()
@@ -178,14 +178,14 @@ class AnySink(ABC, Generic[_S]):
         return self._running
 
     def _failure(self) -> BaseException:
-        """Return what ended the replication."""
+        """Return the error that ended the replication."""
         running = self._started()
         error = None if running.cancelled() else running.exception()
         return error or ClosedError(f"the sink was closed: path={self._path}")
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it connects to, or listens on."""
+        """The host and the port to which it connects, or on which it listens."""
         return self._connector.address if self._listener is None else self._listener.address
 
     async def _run(self) -> None:
@@ -201,7 +201,7 @@ class AnySink(ABC, Generic[_S]):
             self._failed.result()
 
     async def _serve(self, connection: Connection) -> None:
-        """Follow a source that has connected; one that cannot be followed does not end the sink."""
+        """Follow a source that has connected; a source that is refused does not end the sink."""
         try:
             await self._replicate(connection)
         except ReplicationError as error:
@@ -209,7 +209,7 @@ class AnySink(ABC, Generic[_S]):
         except (QuireError, OSError) as error:
             if not self._failed.done():
                 self._failed.set_exception(error)
-                self._failed.exception()  # it was heard
+                self._failed.exception()  # marks it as retrieved
 
     async def _replicate(self, connection: Connection) -> None:
         session = self._new_session(connection.peer)

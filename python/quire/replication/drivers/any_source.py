@@ -1,4 +1,4 @@
-"""The life of a source, of any format, with asyncio."""
+"""Runs a source of any format with asyncio."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _log = logging.getLogger("quire")
 
 class AnySource(ABC, Generic[_S]):
     """
-    Has a session for each sink that connects, or for the one that it connects to.
+    Has a session for each sink that connects, or for the sink to which it connects.
 
     Args:
         path: The queue's directory, for errors.
-        host: The address to listen on, or that of the sink.
+        host: The address to listen on, or the address of the sink.
         port: The port; 0 takes a free one.
-        tls: How connections are encrypted.
-        max_sinks: How many sinks there may be at once.
+        tls: The encryption of connections; None for none.
+        max_sinks: The most sinks that may be connected at once.
         connects: Whether to connect to a sink that listens.
-        threads: What drives connections once their messages follow.
+        threads: The threads that drive connections once messages follow.
 
     """
 
@@ -83,7 +83,7 @@ class AnySource(ABC, Generic[_S]):
         """Return the session of a sink that connected."""
 
     async def __aenter__(self) -> Self:
-        """Start listening, or connecting."""
+        """Start listening or connecting."""
         self._ended = asyncio.get_running_loop().create_future()
         await self._way.start()
         return self
@@ -94,12 +94,12 @@ class AnySource(ABC, Generic[_S]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop listening, send what is left, and close every connection."""
+        """Stop listening, send the remaining messages, and close all connections."""
         await self.close()
 
     async def close(self) -> None:
         """
-        Stop listening, and close every connection; leaving the ``async with`` block does it too.
+        Stop listening and close all connections; leaving the ``async with`` block does it too.
 
             await source.close()
         """
@@ -109,7 +109,7 @@ class AnySource(ABC, Generic[_S]):
 
     async def run_forever(self) -> None:
         """
-        Serve until the task is cancelled, the queue was handed over to a sink, or it is closed.
+        Serve until the task is cancelled, the source is closed, or its queue is handed over.
 
             async with Source(queue, host="127.0.0.1", port=7001) as source:
                 await source.run_forever()
@@ -125,11 +125,11 @@ class AnySource(ABC, Generic[_S]):
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on, or connects to."""
+        """The host and the port on which it listens, or to which it connects."""
         return self._way.address
 
     async def _until(self, is_reached: Callable[[], bool]) -> None:
-        """Wait for what sinks do; what ends the source is raised."""
+        """Wait for a state of the sinks; raise the error that ends the source, if any."""
         ended = self._end_of_all()
         while not is_reached():
             if ended.done():
@@ -137,17 +137,17 @@ class AnySource(ABC, Generic[_S]):
             await self._change()
 
     def _is_served(self, session: _S) -> Callable[[], bool]:
-        """Return what says whether a sink is still connected."""
+        """Return a function that returns whether a sink is still connected."""
         return lambda: session in self._sessions
 
     async def _next_change(self) -> None:
-        """Wait until a sink has said something, or for a moment."""
+        """Wait until a sink has sent something, at most for :data:`TICK_S`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(TICK_S):
                 await self._change()
 
     async def _change(self) -> None:
-        """Wait until a sink has said something."""
+        """Wait until a sink has sent something."""
         self._awaiting += 1
         try:
             await self._changed.wait()
@@ -155,24 +155,24 @@ class AnySource(ABC, Generic[_S]):
             self._awaiting -= 1
 
     def _notify(self) -> None:
-        """Wake those who wait for what sinks do."""
+        """Wake the tasks that wait for sinks."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _end_of_all(self) -> asyncio.Future[None]:
-        """Return what ends the source."""
+        """Return the future that is done when the source ends."""
         if self._ended is None:
             raise RuntimeError("the source does not listen: use it in `async with`")
         return self._ended
 
     def _end(self, error: Exception | None) -> None:
-        """Publish what ends the source; None: it has done its work."""
+        """End the source with an error; None: it is done."""
         ended = self._end_of_all()
         if not ended.done() and error is None:
             ended.set_result(None)
         elif not ended.done() and error is not None:
             ended.set_exception(error)
-            ended.exception()  # it was heard
+            ended.exception()  # marks it as retrieved
         self._notify()
 
     async def _serve(self, connection: Connection) -> None:
@@ -203,7 +203,7 @@ class AnySource(ABC, Generic[_S]):
 
     def _note_progress(self, session: _S) -> bool:
         """
-        Note that a sink did something, in the thread that drives its session.
+        Record the progress of a sink, in the thread that drives its session.
 
         Returns:
             Whether an appender waited for it.
@@ -213,14 +213,14 @@ class AnySource(ABC, Generic[_S]):
         return False
 
     def _notify_progress(self) -> None:
-        """Have those who wait know that a sink did something."""
+        """Notify the tasks that wait for progress of a sink."""
         self._way.note_progress()
         self._notify()
 
     def _note_end(self, session: _S) -> None:
-        """Take note of a session that has ended."""
+        """Record that a session has ended."""
 
     def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
-        """Say why a sink is disconnected."""
+        """Log why a sink is disconnected."""
         del connection
         _log.warning("disconnected a sink: %s", error)

@@ -1,4 +1,4 @@
-"""A connection of the asyncio drivers: bytes that a session gives go out, what comes goes in."""
+"""A connection of the asyncio drivers, which carries the bytes of a session."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from quire.replication.peers import is_of_same_user
 
 READ_BYTES: Final = 1 << 20
 LAST_WORDS_S: Final = 2.0
-"""How long a peer may take to read why a connection ends."""
+"""How long a peer may take to read the reason why a connection ends."""
 
 
 def _welcome() -> None:
-    """Let a peer in that has said who it is."""
+    """Accept a peer that has identified itself."""
 
 
 class Connection:
@@ -26,15 +26,15 @@ class Connection:
     A connection to a peer.
 
     Args:
-        reader: The bytes it sends.
-        writer: The bytes it gets.
+        reader: The bytes from the peer.
+        writer: The bytes to the peer.
 
     Attributes:
-        peer: Its address.
-        is_trusted: Whether it has shown a certificate, or is a process of this user on this
+        peer: The peer's address.
+        is_trusted: Whether the peer has shown a certificate, or is a process of this user on this
             machine.
-        is_known: Whether it has said who it is.
-        on_known: Called once it has; may raise what it is disconnected for.
+        is_known: Whether the peer has identified itself.
+        on_known: Called once it has; may raise the error for which it is disconnected.
 
     """
 
@@ -44,7 +44,7 @@ class Connection:
         own, other = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
         self.peer = _shown(other)
         self.is_known, self.on_known = False, _welcome
-        # Now: of a connection that the peer has closed, the system no longer knows whose it was.
+        # Now: once the peer has closed the connection, the system no longer knows its user.
         self.is_trusted = writer.get_extra_info("ssl_object") is not None or is_of_same_user(
             own, other
         )
@@ -74,7 +74,7 @@ class Connection:
 
     async def secure(self, tls: ssl.SSLContext, timeout_s: float) -> None:
         """
-        Have a peer that has connected show its certificate; nothing may have been read before.
+        Start TLS with a peer that has connected; nothing may have been read before.
 
         Raises:
             PeerLostError: The peer has no certificate that is trusted, or the connection failed.
@@ -94,20 +94,20 @@ class Connection:
         self.is_trusted = True
 
     def hold(self) -> None:
-        """Read nothing before the connection is secured: its first bytes are part of that."""
+        """Read nothing until TLS has started: the first bytes belong to it."""
         transport = self._writer.transport
         if isinstance(transport, asyncio.ReadTransport):
             transport.pause_reading()
 
     def note_known(self) -> None:
-        """Note that the peer has said who it is."""
+        """Record that the peer has identified itself."""
         if not self.is_known:
             self.on_known()
             self.is_known = True
 
     async def read(self, timeout_s: float | None = None) -> bytes:
         """
-        Return the next bytes, at least one; no bytes when time is up.
+        Return the next bytes, at least one; no bytes if *timeout_s* is over.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
@@ -138,13 +138,13 @@ class Connection:
             self._writer.write(data)
             transport = self._writer.transport
             if not (transport.is_closing() or transport.get_write_buffer_size()):
-                return  # the system took all
+                return  # the system took all bytes
             async with self._limit(timeout_s):
                 await self._writer.drain()
 
     async def lend(self, timeout_s: float) -> tuple[socket.socket, bytes]:
         """
-        Return a socket for another thread, to which the connection is left, and what came before.
+        Pass the connection to another thread: return its socket, and the bytes already received.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
@@ -155,7 +155,7 @@ class Connection:
         with ExitStack() as failed:
             failed.callback(self.take_back, b"")
             self.hold()
-            # What came before the end is not lost with it; a read may have it read on.
+            # Bytes before the end of the stream must not be lost; a read may resume reading.
             while not self._reader.at_eof() and (data := await self.read(0.0)):
                 found.append(data)
                 self.hold()
@@ -171,7 +171,7 @@ class Connection:
             return lent, b"".join(found)
 
     def take_back(self, data: bytes | memoryview) -> None:
-        """Go on as before, and send what the other thread has not."""
+        """Take the connection back from the other thread, and send the bytes that are left."""
         transport = self._writer.transport
         if transport.is_closing():
             return
@@ -182,7 +182,7 @@ class Connection:
 
     async def finish(self, timeout_s: float) -> None:
         """
-        Close the connection once the peer has taken what it was sent.
+        Close the connection once the peer has received all bytes.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
@@ -195,7 +195,7 @@ class Connection:
                 await self._writer.wait_closed()
 
     async def send_last(self, data: bytes, timeout_s: float) -> None:
-        """Send the last bytes, as far as the peer takes them, and close the connection."""
+        """Send the last bytes, as far as the peer accepts them, and close the connection."""
         with suppress(PeerLostError, PeerSilentError):
             await self.send(data, timeout_s)
             await self.finish(timeout_s)
@@ -203,7 +203,7 @@ class Connection:
 
     @asynccontextmanager
     async def _limit(self, timeout_s: float) -> AsyncGenerator[None]:
-        """Have a peer that takes nothing for too long be a `PeerSilentError`."""
+        """Raise `PeerSilentError` if the peer takes nothing for too long."""
         try:
             async with asyncio.timeout(timeout_s):
                 yield
@@ -212,9 +212,9 @@ class Connection:
             raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
 
     def close(self) -> None:
-        """Close the connection; what the peer has not taken is dropped."""
+        """Close the connection; bytes that the peer has not taken are dropped."""
         if self._securing is not None and self._securing is not asyncio.current_task():
-            self._securing.cancel()  # which closes it
+            self._securing.cancel()  # closes the connection
             return
         self._writer.transport.abort()
 
@@ -226,7 +226,7 @@ def failures(peer: str) -> Generator[None]:
         yield
     except (PeerLostError, PeerSilentError):
         raise
-    except OSError as error:  # TLS's errors are among them
+    except OSError as error:  # includes the errors of TLS
         raise failure(peer, error) from None
 
 

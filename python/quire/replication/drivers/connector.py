@@ -1,4 +1,4 @@
-"""Making a connection, again whenever it is lost."""
+"""Makes a connection, and reconnects whenever it is lost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ class Connector:
     Connects to a peer that listens.
 
     Args:
-        serve: Serves a connection until it is lost, or raises what ends it all.
+        serve: Serves a connection until it is lost, or raises the error that ends the connector.
         host: The address of the peer.
         port: Its port.
-        tls: How the connection is encrypted.
+        tls: The encryption of the connection; None for none.
         timeout_s: How long the peer may take to answer.
-        reconnect_s: How long to wait before connecting again; longer if that brings nothing.
+        reconnect_s: How long to wait before connecting again; longer after connections without
+            progress.
         attempts: Give up after this many consecutive connections without progress; None: never.
-        before: Called before connecting again: whether to; may raise what ends it all.
+        before: Called before each reconnection; returns whether to connect, or raises the error
+            that ends the connector.
 
     """
 
@@ -50,17 +52,17 @@ class Connector:
         self._timeout_s = timeout_s
         self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
         self._attempts = attempts
-        self._failed = 0  # connections in a row that brought nothing
-        self._refused = 0  # those of them that were not lost, but ended
+        self._failed = 0  # consecutive connections without progress
+        self._refused = 0  # those of them that the peer ended
         self._running: asyncio.Task[None] | None = None
 
     def note_progress(self) -> None:
-        """Note that the connection made progress."""
+        """Record that the connection made progress."""
         self._failed = self._refused = 0
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it connects to."""
+        """The host and the port to which it connects."""
         return self._host, self._port
 
     async def start(self) -> None:
@@ -75,7 +77,7 @@ class Connector:
 
     async def run(self) -> None:
         """
-        Connect again and again.
+        Connect, and reconnect whenever the connection ends.
 
         Raises:
             PeerLostError: *attempts* consecutive connections failed.

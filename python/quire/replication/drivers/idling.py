@@ -1,4 +1,4 @@
-"""How the thread that drives a session waits when there is nothing to do."""
+"""How the thread that drives a session waits while there is nothing to do."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _REST_S: Final = 0.000_1
 
 
 class Idling(Protocol):
-    """What a thread does until it looks again."""
+    """How a thread waits until its next check."""
 
     def wait(
         self, lent: socket.socket, timeout_s: float, *, has_more: bool, is_asked: bool
     ) -> None:
-        """Wait until there may be something to do, or time is up."""
+        """Wait until there may be something to do, or until the timeout."""
         ...
 
     def rest(self) -> None:
-        """Collect messages that come faster than each of them can be sent."""
+        """Let messages accumulate that arrive faster than they can be sent one by one."""
         ...
 
     def wake(self) -> None:
-        """Wake the thread; from any thread."""
+        """Wake the thread; may be called by any thread."""
         ...
 
 
 class Spinning:
-    """Polls at once, so that the thread need not be woken; it yields if cores are scarce."""
+    """Polls continuously, so that the thread need not be woken; yields if cores are scarce."""
 
     def wait(
         self, lent: socket.socket, timeout_s: float, *, has_more: bool, is_asked: bool
     ) -> None:
-        """Yield to others."""
+        """Yield to other threads."""
         del lent, timeout_s, has_more, is_asked
         os.sched_yield()
 
@@ -56,8 +56,8 @@ class Sleeping:
     Sleeps until the peer has sent something, or there is something to send.
 
     Args:
-        sleeper: Returns what has something to read once there is more to send; None: only the peer
-            wakes the thread.
+        sleeper: Returns the handle that wakes the thread when there is more to send; None: only the
+            peer wakes it.
 
     """
 
@@ -75,10 +75,10 @@ class Sleeping:
 
         Args:
             lent: The peer's socket.
-            timeout_s: For how long at most.
-            has_more: Whether there is something that the peer could not take yet.
-            is_asked: Whether an append waits for the peer, and may pay for waking this thread: else
-                it is not woken for each of many messages.
+            timeout_s: The longest time to sleep.
+            has_more: Whether there are bytes that the peer could not take yet.
+            is_asked: Whether an append waits for the peer, so that it is worth waking this thread
+                for it; otherwise it is not woken for each of many messages.
 
         """
         self._poll.register(lent, select.POLLIN | (select.POLLOUT if has_more else 0))
@@ -93,10 +93,10 @@ class Sleeping:
         self._waits.take_due()
 
     def rest(self) -> None:
-        """Leave the core to appenders and readers for a moment."""
+        """Yield the core to appenders and readers for a moment."""
         if self._sleeper() is not None:
             time.sleep(_REST_S)
 
     def wake(self) -> None:
-        """End the sleep, or the next one."""
+        """End the current sleep, or the next one."""
         self._waits.wake(0)

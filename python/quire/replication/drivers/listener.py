@@ -1,4 +1,4 @@
-"""Accepting connections: a task for each, up to a limit."""
+"""Accepts connections up to a limit, each served by a task."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class Listener:
     Listens, and serves each connection in a task.
 
     Args:
-        serve: Serves a connection, and raises nothing.
+        serve: Serves a connection; raises no error.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        tls: How connections are encrypted.
+        tls: The encryption of connections; None for none.
         limit: The most connections at once, by name: ``("max_sinks", 100)``.
-        refusal: What to say to a peer beyond the limit; each counts once it has connected, and
-            shown its certificate. None: each counts once it has said who it is.
+        refusal: The bytes to send to a peer beyond the limit; a peer then counts once it has
+            connected and shown its certificate. None: a peer counts once it has identified itself.
 
-    Besides those that count there are at most 32 connections: the oldest makes room.
+    In addition to the peers that count, there are at most 32 connections: the oldest is closed to
+    make room.
 
     """
 
@@ -58,10 +59,10 @@ class Listener:
         self._server = await asyncio.start_server(self._accept, self._host, self._port)
 
     def note_progress(self) -> None:
-        """Note that a connection made progress: a connector gives up otherwise."""
+        """Record that a connection made progress, which matters to connectors only."""
 
     async def close(self) -> None:
-        """Stop listening, and end the tasks."""
+        """Stop listening and end the tasks."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -74,7 +75,7 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
+        """The host and the port on which it listens."""
         if self._server is None:
             raise RuntimeError("nothing listens here: use it in `async with`")
         host, port, *_ = self._server.sockets[0].getsockname()
@@ -82,7 +83,7 @@ class Listener:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
-        if self._server is None:  # closed since the system had the connection
+        if self._server is None:  # closed since the system accepted the connection
             connection.close()
             return
         if self._refusal is None and self._is_full:
@@ -99,7 +100,7 @@ class Listener:
         task.add_done_callback(lambda ended: self._forget(ended, connection))
 
     async def _admit(self, connection: Connection) -> None:
-        """Serve a connection once its peer has shown its certificate, if it has to."""
+        """Serve a connection, with TLS once its peer has shown its certificate."""
         try:
             if self._tls is not None:
                 await connection.secure(self._tls, _HANDSHAKE_S)
@@ -120,15 +121,15 @@ class Listener:
 
     @property
     def _is_full(self) -> bool:
-        """Whether no more peers are served."""
+        """Whether no more peers can be served."""
         return sum(it.is_known for it in self._tasks.values()) >= self._limit[1]
 
     def _check_room(self, connection: Connection) -> None:
         """
-        Check that a peer that has said who it is can be served.
+        Check that a peer that has identified itself can be served.
 
         Raises:
-            ReplicationError: Too many others are served.
+            ReplicationError: The limit of peers is reached.
 
         """
         if self._is_full:
@@ -137,7 +138,7 @@ class Listener:
             raise ReplicationError(f"{text}: peer={connection.peer} {name}={most}")
 
     def _make_room(self, most: int) -> None:
-        """Disconnect the oldest of too many peers that have not said who they are."""
+        """Disconnect the oldest unidentified peer if there are too many."""
         self._unknown = [it for it in self._unknown if not it.is_known]
         if len(self._unknown) < most:
             self._is_crowded = False
@@ -150,7 +151,7 @@ class Listener:
         oldest.close()
 
     def _forget(self, task: asyncio.Task[None], connection: Connection) -> None:
-        """Close the connection of a task that ended, or was cancelled before it began."""
+        """Close the connection of a task that ended, or was cancelled before it started."""
         connection.close()
         del self._tasks[task]
         if connection in self._unknown:

@@ -1,4 +1,4 @@
-"""A session's bytes moved by a thread of its own, which sleeps or spins between them."""
+"""Drives a session in a thread of its own, which sleeps or spins while idle."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from quire.replication.drivers.connection import READ_BYTES, Connection, failure
 from quire.replication.drivers.idling import Idling, Sleeping, Spinning
 
 Threads: TypeAlias = Literal["none", "sleeping", "busy"]
-"""What thread a connection has once its stream begins; none: the event loop drives it."""
+"""The kind of thread that drives a connection once its stream begins; none: the event loop."""
 
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
 _FEW_BYTES: Final = 16 << 10
 _NEWS_NS: Final = 10_000_000
-"""How often, at most, the event loop learns of steps forward that no task waits for."""
+"""The least interval at which the event loop is notified of progress no task waits for."""
 
 
 def threads_for(tls: ssl.SSLContext | None, *, is_busy: bool) -> Threads:
     """
-    Return which threads connections have.
+    Return the kind of threads that drive connections.
 
     Raises:
-        OptionsError: The connections are encrypted, and *is_busy* was given.
+        OptionsError: *is_busy* is given although the connections are encrypted.
 
     """
     if tls is None:
         return "busy" if is_busy else "sleeping"
     if is_busy:
-        text = "a busy thread does not encrypt"
+        text = "busy threads cannot use TLS"
         hint = "omit either the certificates or busy=True"
         raise OptionsError(f"{text}: busy=True tls=... ({hint})")
     return "none"
@@ -45,23 +45,24 @@ def threads_for(tls: ssl.SSLContext | None, *, is_busy: bool) -> Threads:
 
 class OwnThread:
     """
-    Receives, and sends, in a thread of its own.
+    Receives and sends in a thread of its own.
 
-    The event loop has no part in what passes: a message costs none of its rounds, and the thread
-    goes on while the loop is held up. Only :meth:`run` belongs to the loop.
+    Messages do not pass through the event loop: they cost it nothing, and the thread continues
+    while the loop is blocked. Only :meth:`run` belongs to the loop.
 
     Args:
         session: A session, which no other thread drives meanwhile.
-        connection: Whose socket is used.
-        work: Puts what comes next into what is to be sent; whether there was something.
-        is_over: Whether the connection has served its purpose.
-        note: Called after each step forward, in the thread; whether a caller waited for it.
-        notify: The same, in the event loop, now and then.
-        is_awaited: Whether tasks of the event loop wait for a step: then after each.
-        each_tick: Called now and then, in the thread.
-        is_due: Whether to call it at once.
-        sleeper: What the thread is woken by, beside the peer, if it sleeps.
-        is_busy: Whether it never sleeps.
+        connection: The connection whose socket is used.
+        work: Adds the next bytes to the outgoing ones; returns whether there were any.
+        is_over: Returns whether the connection has served its purpose.
+        note: Called after each progress, in the thread; returns whether a caller waited for it.
+        notify: Called after progress in the event loop, but not after each.
+        is_awaited: Returns whether tasks of the event loop wait for progress: then *notify* is
+            called after each.
+        each_tick: Called at each tick, in the thread.
+        is_due: Returns whether to call *each_tick* now.
+        sleeper: Returns the handle that wakes the thread, in addition to the peer, if it sleeps.
+        is_busy: Whether the thread never sleeps.
 
     """
 
@@ -85,7 +86,7 @@ class OwnThread:
         self._each_tick, self._is_due = each_tick, is_due
         self._note, self._notify, self._is_awaited = note, notify, is_awaited
         self._sleeper, self._is_busy = sleeper, is_busy
-        self._progress: object = None  # of before: the session may have gone on without a note
+        self._progress: object = None  # an earlier one: the session may have made progress before
         self._is_stopped = self._has_news = self._is_reporting = self._is_asked = False
         self._left = memoryview(b"")
         self._room = memoryview(bytearray(READ_BYTES))
@@ -93,7 +94,7 @@ class OwnThread:
 
     async def run(self) -> None:
         """
-        Return once it is over; what was not sent is left to the connection.
+        Run until *is_over*; bytes that were not sent are left to the connection.
 
         Raises:
             PeerLostError: The connection was lost.
@@ -170,7 +171,7 @@ class OwnThread:
             data = b"" if has_more else self._read(lent)
 
     def _report(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> None:
-        """Have the event loop know that the session went on: it costs both of them time."""
+        """Notify the event loop of progress, rarely: it costs both of them time."""
         if not self._has_news:
             return
         if not self._is_reporting:
@@ -181,11 +182,11 @@ class OwnThread:
         self._has_news = False
 
     def _reported(self) -> None:
-        self._is_reporting = False  # first: what comes from now on is reported again
+        self._is_reporting = False  # first: later progress is reported again
         self._notify()
 
     def _read(self, lent: socket.socket) -> bytes:
-        """Return what the peer has sent, if anything."""
+        """Return the bytes that the peer has sent, if any."""
         try:
             size = lent.recv_into(self._room)
         except _NOT_NOW:
@@ -198,10 +199,10 @@ class OwnThread:
 
     def _send(self, lent: socket.socket, now_ns: int) -> int:
         """
-        Send as much as the peer takes now: it may have to be read before it takes more.
+        Send as much as the peer takes now: it may take more only after its bytes were read.
 
         Returns:
-            How many bytes there were to be sent.
+            The number of bytes that were to be sent.
 
         """
         if not self._left:

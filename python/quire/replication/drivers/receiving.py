@@ -1,4 +1,4 @@
-"""A sink's session over a connection."""
+"""Drives a sink's session over a connection."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ class Receiving:
     Drives a session of a sink.
 
     Args:
-        session: What the sink takes.
-        connection: Where from.
+        session: The session.
+        connection: The connection to the source.
         path: The directory of the copy, for the log.
-        note: Called after each step forward, by the thread that drives the session.
-        notify: Called after it in the event loop, for tasks that wait.
-        is_awaited: Whether there are such tasks.
-        check: Called all the time; may raise what ends the sink.
-        act: Does what the session asks for; whether the connection has served its purpose.
-        is_to_act: Whether there is something to do.
-        threads: What drives it once the stream begins.
+        note: Called after each progress, by the thread that drives the session.
+        notify: Called after progress in the event loop, for tasks that wait.
+        is_awaited: Returns whether there are such tasks.
+        check: Called at each tick; may raise the error that ends the sink.
+        act: Carries out an action that the session requests, if any; returns whether the
+            connection has served its purpose.
+        is_to_act: Returns whether there is such an action.
+        threads: The kind of thread that drives the session once the stream begins.
 
     """
 
@@ -56,7 +57,7 @@ class Receiving:
 
     async def run(self) -> None:
         """
-        Take what the source sends until it ends the connection.
+        Receive from the source until it ends the connection.
 
         Raises:
             PeerLostError: The connection was lost.
@@ -87,7 +88,7 @@ class Receiving:
                 if session.is_started and not was_started:
                     was_started = True
                     _log.info("replicating: path=%s peer=%s", self._path, connection.peer)
-            if now_ns / 1e9 - looked_s >= tick_s:  # also while messages come all the time
+            if now_ns / 1e9 - looked_s >= tick_s:  # also while messages arrive without a pause
                 self._check()
                 looked_s = now_ns / 1e9
             if await self._act():
@@ -100,7 +101,7 @@ class Receiving:
         await connection.send_last(b"", LAST_WORDS_S)
 
     async def _in_own_thread(self) -> None:
-        """Have a thread of its own do the rest."""
+        """Let a thread of its own drive the session from here on."""
         session, loop = self._session, asyncio.get_running_loop()
 
         def work(_now_ns: int) -> bool:
@@ -111,7 +112,7 @@ class Receiving:
 
         def each_tick() -> None:
             self._check()
-            if self._is_to_act():  # else nobody waits for the event loop
+            if self._is_to_act():  # otherwise the thread does not wait for the event loop
                 self._has_served = asyncio.run_coroutine_threadsafe(self._act(), loop).result()
 
         def note() -> bool:
@@ -133,7 +134,7 @@ class Receiving:
         await thread.run()
 
     async def _receive(self, data: bytes, now_ns: int) -> bool:
-        """Take bytes; whether there are more, which come with the next call."""
+        """Process bytes; return whether some are left for the next call."""
         session = self._session
         if not session.takes_long:
             return session.receive_some(data, now_ns)

@@ -1,4 +1,4 @@
-"""A source's session over a connection: one task reads, the other sends."""
+"""Drives a source's session over a connection: one task reads, another sends."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Sending:
     Drives a session of a source.
 
     Args:
-        session: What the source sends.
-        connection: Where to.
-        note: Called after each step forward, by the thread that drives the session; whether a
+        session: The session.
+        connection: The connection to the sink.
+        note: Called after each progress, by the thread that drives the session; returns whether a
             caller waited for it.
-        notify: Called after it in the event loop, for tasks that wait.
-        is_awaited: Whether there are such tasks.
-        threads: What drives it once the stream begins.
+        notify: Called after progress in the event loop, for tasks that wait.
+        is_awaited: Returns whether there are such tasks.
+        threads: The kind of thread that drives the session once the stream begins.
 
     """
 
@@ -52,16 +52,16 @@ class Sending:
         self._is_replicating = False
         self._news = asyncio.Event()
         self._sleep: Sleep | None = None  # while it sleeps
-        self._known_sleep: Sleep | None = None  # made once: a message of its own costs less so
+        self._known_sleep: Sleep | None = None  # reused: makes single messages cheaper
         self._sleeper: Sleeper | None = None
 
     async def run(self) -> None:
         """
-        Go on until either side ends the connection.
+        Run until either side ends the connection.
 
         Raises:
             PeerLostError: The connection was lost.
-            QuireError: The sink broke the protocol, or the queue cannot be read.
+            QuireError: The sink violated the protocol, or the queue cannot be read.
 
         """
         reading = asyncio.create_task(self._read_all())
@@ -79,7 +79,7 @@ class Sending:
         await self._in_own_thread()
 
     async def _in_own_thread(self) -> None:
-        """Have a thread of its own do the rest."""
+        """Let a thread of its own drive the session from here on."""
         session = self._session
         thread = OwnThread(
             session,
@@ -101,10 +101,10 @@ class Sending:
 
     async def _finish(self, reading: asyncio.Task[None]) -> None:
         """
-        Send the messages that the sink lacks, end the stream, and let the sink close it.
+        Send the messages that the sink lacks, end the stream, and let the sink disconnect.
 
-        Acknowledgements that arrive after this side has closed it would have the system reset it,
-        and the sink might lose what it was sent.
+        If this side closed the connection, acknowledgements that arrive later would make the system
+        reset it, and the sink might lose messages that were sent.
         """
         session, connection = self._session, self._connection
         with suppress(QuireError, TimeoutError):
@@ -140,7 +140,7 @@ class Sending:
                 has_more = session.receive_some(data, time.monotonic_ns())
             if session.name:
                 connection.note_known()
-            # A sink that asks for much and takes nothing is not answered from an endless store.
+            # A sink that requests much and reads nothing must not fill memory with answers.
             await connection.send(session.outgoing(), session.timeout_s)
             if not self._is_replicating and session.sleeper is not None:
                 self._is_replicating = True
@@ -169,7 +169,7 @@ class Sending:
             await self._wait()
 
     async def _wait(self) -> None:
-        """Return when there is something to say: a message, an answer, or a heartbeat."""
+        """Return when there is something to send: a message, an answer, or a heartbeat."""
         session = self._session
         sleeper = session.sleeper
         if sleeper is None or not session.is_waiting:
@@ -190,4 +190,4 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.wait(tasks)
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # it was heard
+            task.exception()  # marks it as retrieved

@@ -1,8 +1,8 @@
 """
-QUIRE.SINK: batches that are staged part by part, and then appended whole and exactly once.
+QUIRE.SINK: batches that are staged in parts, and then appended completely and exactly once.
 
-A part belongs to its connection until it is closed. Those of a batch are appended by COMMIT, which
-may be repeated: see ``quire.staged.commits``.
+A part belongs to its connection until it is closed. COMMIT appends the parts of a batch, and may be
+repeated: see ``quire.staged.commits``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _numbers = count(1)
 
 
 class _Part:
-    """A part that a client sends; it is removed with the connection unless it was closed."""
+    """A part that a client sends; removed when the connection ends, unless it was closed."""
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
@@ -41,27 +41,27 @@ class _Part:
         Add messages.
 
         Raises:
-            ValueError: The offsets do not ascend; an empty message could never be appended.
+            ValueError: The offsets are not strictly ascending, as with an empty message.
 
         """
         import pyarrow as pa
 
         places = memoryview(offsets).cast("i")
         if any(end <= start for start, end in pairwise(places)):
-            raise ValueError("the offsets do not ascend: a message holds at least one byte")
+            raise ValueError("the offsets are not ascending: a message must have at least one byte")
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         found: Any = pa.Array.from_buffers(pa.binary(), len(places) - 1, buffers)
         self._writer.write(found.cast(pa.large_binary()))
         return OK
 
     def finish(self) -> Answer:
-        """Sync it to the medium; return its file and its rows, or null if it has none."""
+        """Sync the part; return its file and the number of its rows, or null without rows."""
         with self._writer:
             part = self._writer.finish()
         return None if part is None else [part.file.encode(), part.rows]
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the part."""
         self._writer.__exit__(GeneratorExit, None, None)
 
 
@@ -73,7 +73,7 @@ def sink(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(f"NOTAQUEUE no such queue: name={topic_of(request[2])}")
     if found.journal is None:
         raise RefusedError(
-            f"UNSUPPORTED batches are recorded among the messages of a Chronicle Queue:"
+            f"UNSUPPORTED batches can be appended only to a Chronicle Queue:"
             f" name={found.topic} format={found.format}"
         )
     given = Arguments(request, 3)
@@ -96,7 +96,7 @@ def sink(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _later(call: Callable[[], Answer]) -> Later:
-    """Let a thread execute it; a `ValueError` is the client's mistake."""
+    """Run a call in a thread; a `ValueError` is the client's error."""
 
     def answer() -> Answer:
         try:
@@ -134,7 +134,7 @@ def _batch(given: Arguments) -> tuple[str, int]:
     writer = given.next().decode("ascii", "replace")
     if not WRITER.fullmatch(writer):
         raise RefusedError(
-            "INVALID a writer's name is made of letters, digits, '_', '.' and '-', and is not lock:"
+            "INVALID expected a writer's name of letters, digits, '_', '.' and '-', except lock:"
             f" writer={writer!r:.80}"
         )
     return writer, given.whole("batch")
@@ -144,12 +144,12 @@ def _held(session: Session, found: ServedQueue, given: Arguments, *, take: bool 
     key = ("part", found.topic, given.whole("part"))
     part = session.held.pop(key, None) if take else session.held.get(key)
     if not isinstance(part, _Part):
-        raise RefusedError(f"CLOSED this connection has not opened the part: part={key[2]}")
+        raise RefusedError(f"CLOSED no such open part of this connection: part={key[2]}")
     return part
 
 
 def _commit(found: ServedQueue, given: Arguments) -> Outcome:
-    """Append a batch of parts, each a file, its partition and its rows."""
+    """Append a batch of parts, each given by file, partition and number of rows."""
     from quire.staged.commits import Target, commit
     from quire.staged.sink_manifest import FILE
     from quire.staged.staging import Part

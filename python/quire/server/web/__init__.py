@@ -1,5 +1,6 @@
 """
-A page for browsers: the queues of a server, their messages, and who reads them.
+A web page that shows the queues of a server, their messages and their readers.
 
-`quire serve --web ADDRESS` runs it. It needs no script, and loads nothing from elsewhere.
+`quire serve --web ADDRESS` runs it. It works without JavaScript and
+loads nothing from other sites.
 """

@@ -1,4 +1,4 @@
-"""What is kept up to date in a browser, by server-sent events."""
+"""Live pages in a browser, updated by server-sent events."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _CHARACTERS: Final = 1500
 
 class LiveViews:
     """
-    The pages that are kept up to date.
+    The live pages.
 
     Args:
-        shown: The queues that are shown.
+        shown: The queues that the pages show.
 
     """
 
     def __init__(self, shown: ShownQueues) -> None:
         self._shown, limits = shown, shown.context.limits
-        refusal = "too many pages are kept up to date"
+        refusal = "too many live pages are open"
         self._shares = ClientShares(refusal, limits.live_views, limits.live_views_of_one)
         self._ended = asyncio.Event()
         self._sleeps: set[Sleep] = set()
 
     def end(self) -> None:
-        """End all of them."""
+        """End all live pages."""
         self._ended.set()
         for sleep in self._sleeps:
             sleep.unpause()
@@ -65,7 +65,7 @@ class LiveViews:
     async def _bounded(
         self, visitor: Visitor, events: AsyncGenerator[str], queues: Sequence[ServedQueue]
     ) -> AsyncGenerator[str]:
-        """Yield events as long as the visitor is let in, and the server runs."""
+        """Yield events while the visitor is admitted and the server runs."""
         using = self._shown.context.queues.using(*queues)
         try:
             with self._shares.holding(name_of(visitor)), using:
@@ -80,7 +80,7 @@ class LiveViews:
             await events.aclose()
 
     async def queues(self, request: Request, visitor: Visitor) -> Response:
-        """Return the numbers of the queues of a list, each time that they change."""
+        """Return the numbers of the queues in a list whenever they change."""
         names, _, _ = await self._shown.chosen(request, visitor)
         return self._answer(visitor, self._numbers(names))
 
@@ -105,7 +105,7 @@ class LiveViews:
                 await asyncio.wait_for(self._ended.wait(), _EVERY_S)
 
     async def messages(self, request: Request, visitor: Visitor) -> Response:
-        """Return the messages of a queue as they come."""
+        """Return the messages of a queue as they arrive."""
         queue, asked = self._shown.queue_of(request, visitor), asked_of(request.query_params)
         return self._answer(visitor, self._news(queue, asked), queue)
 
@@ -128,7 +128,7 @@ class LiveViews:
                     continue
                 rows = await self._shown.of_queue(queue, partial(_rows, queue, columns, asked))
                 yield _event("messages", {"rows": rows})
-                if len(columns) == _AT_ONCE:  # nobody reads that fast: go on with the newest
+                if len(columns) == _AT_ONCE:  # nobody reads that fast: continue with the newest
                     before = columns.indexes[-1]
                     tailer.to_end()
                     yield _event("skipped", {"after": before})
@@ -167,5 +167,5 @@ def _shown(topic: str, row: Row, asked: Asked) -> dict[str, Any]:
 
 
 def _event(name: str, data: object) -> str:
-    """Return an event; JSON of ASCII alone, which has no line ends."""
+    """Return an event with JSON data, which is ASCII without line breaks."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"

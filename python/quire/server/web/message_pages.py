@@ -1,4 +1,4 @@
-"""Pages of messages: from an index or a time on, before one, or those that are searched for."""
+"""Pages of messages: from an index or a time on, before an index, or those that match a search."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _PAST_INDEXES: Final = 2**63
 @dataclass(frozen=True, slots=True)
 class Asked:
     """
-    What is asked of the messages of a queue.
+    A request for messages of a queue.
 
     Attributes:
-        start: From where on: an index, a time, ``start``; empty: the newest messages.
-        before: Only messages before this index, the nearest; None: from *start* on.
-        count: How many at most.
-        view: How they are shown, and as what a pattern sees them.
-        field: Only those that have a field of this name.
-        value: And this value in it; without a field, none.
-        regex: Only those in which this regular expression is found.
-        time_field: The field that holds the time of a message; empty: none is known.
+        start: Where to start: an index, a time, or ``start``; if empty, with the newest messages.
+        before: Only the nearest messages before this index; None: from *start* on.
+        count: The most messages to return.
+        view: The form in which messages are shown, and in which a pattern is applied to them.
+        field: Only messages that have a field of this name.
+        value: Only messages in which *field* has this value; ignored without *field*.
+        regex: Only messages that match this regular expression.
+        time_field: The field that contains the time of a message; empty if there is none.
 
     """
 
@@ -60,7 +60,7 @@ class Asked:
 
     @property
     def is_search(self) -> bool:
-        """Whether messages are left out."""
+        """Whether only some messages are wanted."""
         return bool(self.field or self.regex)
 
 
@@ -70,11 +70,11 @@ class MessagePage:
     A page of messages.
 
     Attributes:
-        messages: The index and the bytes of each.
-        before: Where the page before it ends; None: there is none.
-        following: Where the next page begins; None: there is none yet.
-        searched: How many messages were looked at.
-        is_through: Whether a search came to the end of the queue.
+        messages: The index and the bytes of each message.
+        before: The index at which the preceding page ends; None: there is no such page.
+        following: The index at which the next page starts; None: there is no such page yet.
+        searched: The number of messages that were examined.
+        is_through: Whether the page reaches the end of the queue.
 
     """
 
@@ -87,10 +87,10 @@ class MessagePage:
 
 def index_of(text: str) -> int:
     """
-    Return an index that was written in decimal or, after ``0x``, hexadecimal digits.
+    Return an index that is given in decimal digits or, after ``0x``, in hexadecimal digits.
 
     Raises:
-        RefusedError: The text is no index.
+        RefusedError: The text is not an index.
 
     """
     digits = text.strip().lower()
@@ -100,7 +100,7 @@ def index_of(text: str) -> int:
     except ValueError:
         raise RefusedError(f"not an index: {text!r:.60}") from None
     if found >= _PAST_INDEXES:
-        raise RefusedError(f"not an index: {text!r:.60} (it is too large)")
+        raise RefusedError(f"not an index: {text!r:.60} (too large: expected less than 2^63)")
     return found
 
 
@@ -109,7 +109,7 @@ def page_of(queue: ServedQueue, asked: Asked) -> MessagePage:
     Return a page of messages, in the order of their indexes.
 
     Raises:
-        RefusedError: What is asked for cannot be understood.
+        RefusedError: The index, the time or the regular expression is invalid.
         QuireError: The queue is damaged, or was removed.
 
     """
@@ -125,7 +125,7 @@ def page_of(queue: ServedQueue, asked: Asked) -> MessagePage:
 
 
 def message_at(queue: ServedQueue, index: int) -> bytes | None:
-    """Return the bytes of the message of an index; None: there is none."""
+    """Return the bytes of the message at an index; None if there is no such message."""
     found = _read(queue, index, index + 1, 1).messages
     return found[0][1] if found and found[0][0] == index else None
 
@@ -145,16 +145,16 @@ def _start_of(queue: ServedQueue, text: str, time_field: str) -> int:
         found = by_append_time(queue.queue, time_ns)
         return index_at_time(queue.queue, time_ns) if found is None else found
     except (ValueError, OverflowError):
-        raise RefusedError(f"no such time: {text!r:.60}") from None
+        raise RefusedError(f"the time is out of range: {text!r:.60}") from None
 
 
 def _at_field(queue: ServedQueue, time_ns: int, name: str) -> int:
-    """Return the index of the first message whose field holds a time that is not earlier."""
+    """Return the index of the first message whose time in a field is not earlier."""
     field, ends_s = TimeField(name), time.monotonic() + _SEARCH_S
 
     def is_reached(excerpt: Any) -> bool | None:  # noqa: ANN401 - of any format
         if time.monotonic() > ends_s:
-            raise RefusedError(f"messages with a time in the field are too far apart: {name!r:.60}")
+            raise RefusedError(f"too few messages have a time in the field: {name!r:.60}")
         found = None if len(excerpt.data) > DECODED else field.of(excerpt.data)
         return None if found is None else found >= time_ns
 
@@ -178,7 +178,7 @@ def _time_of(text: str) -> datetime:
 
 
 def start_before(queue: ServedQueue, past: int, count: int) -> int:
-    """Return the index from which on there are some messages before another index."""
+    """Return the index from which there are *count* messages before the index *past*."""
     handle, numbering, left = queue.queue, queue.numbering, count
     for cycle in reversed(cycles_of(handle)):
         base = numbering.to_index(cycle, 0)
@@ -208,7 +208,7 @@ def _read(queue: ServedQueue, start: int, past: int, count: int) -> MessagePage:
 
 
 def _tailer_at(queue: ServedQueue, start: int) -> Any:  # noqa: ANN401 - of the format
-    """Return a new tailer at the first message from an index on; None: there is none."""
+    """Return a new tailer at the first message from an index on; None if there is no message."""
     index = first_from(queue.queue, start)
     if index == NO_INDEX:
         return None
@@ -221,7 +221,7 @@ def _tailer_at(queue: ServedQueue, start: int) -> Any:  # noqa: ANN401 - of the 
 def _searched(
     queue: ServedQueue, start: int, count: int, matches: Callable[[int, bytes], bool]
 ) -> MessagePage:
-    """Return the messages that match, as far as they are found in a while."""
+    """Return the messages that match, as far as they are found within the time limit."""
     found: list[tuple[int, bytes]] = []
     searched, following, size, ends_s = 0, start, 0, time.monotonic() + _SEARCH_S
     tailer = _tailer_at(queue, start)
@@ -244,7 +244,7 @@ def _searched(
 
 def matcher(asked: Asked) -> Callable[[int, bytes], bool]:
     """
-    Return whether a message is searched for, as a function of its index and bytes.
+    Return a function of a message's index and bytes: whether the message matches the search.
 
     Raises:
         RefusedError: The text is not a regular expression.
@@ -265,7 +265,7 @@ def matcher(asked: Asked) -> Callable[[int, bytes], bool]:
 
 
 def _pattern(regex: str, view: View) -> Callable[[int, bytes], bool]:
-    """Return whether a pattern is found in a message, by RE2: its time grows with the length."""
+    """Return whether RE2, whose time is linear in the length, finds a pattern in a message."""
     options = _re2.Options()
     options.log_errors = False
     options.max_mem = _PATTERN_MEMORY
@@ -278,11 +278,11 @@ def _pattern(regex: str, view: View) -> Callable[[int, bytes], bool]:
         source = b"(?m)" + regex.encode("utf-8" if not is_bytes else "latin-1")
         compiled = _re2.compile(source, options=options)
     except UnicodeEncodeError:
-        raise RefusedError("not a regular expression for bytes: beyond Latin-1") from None
+        raise RefusedError("a regular expression for bytes has only Latin-1 characters") from None
     except _re2.error as error:
         reason = error.args[0] if error.args else error
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise RefusedError(f"not a regular expression of RE2: {text:.200}") from None
+        raise RefusedError(f"not a valid RE2 regular expression: {text:.200}") from None
 
     def is_found(index: int, data: bytes) -> bool:
         if is_bytes or len(data) > DECODED:

@@ -1,4 +1,4 @@
-"""Messages as rows of a page: as what they are shown, when they were written, and dead letters."""
+"""Messages as rows of a page: their content, their times, and dead letters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Row(NamedTuple):
     A message on a page.
 
     Attributes:
-        message: The message, as it is shown.
-        time: When it was written; None: not known.
-        letter: Where it comes from, if it is a dead letter.
+        message: The message as it is shown.
+        time: When it was written; None if that is not known.
+        letter: The dead letter that the message is, if any.
 
     """
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why it is a dead letter; empty: it is none."""
+        """Why the message is a dead letter; empty if it is not one."""
         if self.letter is None:
             return ""
         group, reason = self.letter.group[:_WORD], self.letter.reason[:_WORD]
@@ -57,9 +57,9 @@ def rows_of(
     Args:
         queue: Their queue.
         messages: Their indexes, ascending, and bytes.
-        view: As what they are shown.
-        most: How many characters of each are shown at most.
-        time_field: The field that holds their time; empty: none is known.
+        view: The form in which they are shown.
+        most: The most characters of each message to show.
+        time_field: The field that contains their time; empty if there is none.
 
     Raises:
         QuireError: The queue is damaged, or was removed.

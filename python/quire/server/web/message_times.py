@@ -1,4 +1,4 @@
-"""When messages were written: by a field, the index of append times, or the cycle."""
+"""When messages were written: from a field, the index of append times, or the cycle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quire.server.web.message_views import DECODED
 
 _NS_PER_MS: Final = 1_000_000
 _APPENDED: Final = "when it was appended, UTC"
-_CYCLE: Final = "when its cycle begins, UTC; that of the message is not kept"
+_CYCLE: Final = "start of its cycle, UTC; the time of the message is not stored"
 
 
 class MessageTime(NamedTuple):
@@ -25,8 +25,8 @@ class MessageTime(NamedTuple):
 
     Attributes:
         moment: The time, in UTC.
-        said: What the time is.
-        zone: The time zone of the queue; None: UTC.
+        said: What kind of time this is.
+        zone: The time zone of the queue; None for UTC.
 
     """
 
@@ -36,12 +36,12 @@ class MessageTime(NamedTuple):
 
     @property
     def iso(self) -> str:
-        """The time as ISO 8601 has it, in UTC."""
+        """The time in UTC, in ISO 8601 format."""
         return self.moment.isoformat().replace("+00:00", "Z")
 
     @property
     def text(self) -> str:
-        """The time, for a reader."""
+        """The time, as shown to people."""
         moment = self.moment.replace(tzinfo=None)
         if self.said == _CYCLE:
             return f"cycle of {moment.isoformat(' ', 'minutes')}"
@@ -53,7 +53,7 @@ class MessageTime(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the time is, and what it is in the zone of the queue."""
+        """The kind of the time, and the time in the zone of the queue."""
         if self.zone is not None:
             with suppress(OverflowError, ValueError):
                 local = self.moment.astimezone(self.zone)
@@ -67,7 +67,7 @@ class Times:
 
     Args:
         queue: The queue.
-        field: The field that holds a message's time, at its top level or below; empty: none.
+        field: The field, possibly nested, that contains a message's time; empty if there is none.
 
     """
 
@@ -78,10 +78,10 @@ class Times:
 
     def of(self, messages: Sequence[tuple[int, bytes]]) -> list[MessageTime | None]:
         """
-        Return when messages were written, by the first of these that is known of each.
+        Return when each message was written.
 
-        That is the time in the field, that of the append, and the start of its cycle; None in a
-        queue whose cycles are no periods of time.
+        That is the time in the field; if that is missing, the time of the append, if known;
+        otherwise the start of the message's cycle; None in a queue whose cycles are not periods.
 
         Args:
             messages: Their indexes, ascending, and bytes.
@@ -109,7 +109,7 @@ class Times:
             return None
 
     def _appended(self, indexes: list[int]) -> list[int | None]:
-        """Return the times of appends in nanoseconds, where the cycle has an index of them."""
+        """Return the times of appends in nanoseconds; None if the cycle has no index of them."""
         journal = self._queue.journal
         if journal is None:
             return [None] * len(indexes)
@@ -126,7 +126,7 @@ class Times:
 
 
 def _zone_of(queue: ServedQueue) -> tzinfo | None:
-    """Return the zone that a queue's cycles begin in; None: UTC, or one that is not known here."""
+    """Return the zone in which a queue's cycles start; None if it is UTC or unknown here."""
     name = "UTC" if queue.journal is None else queue.journal.roll_time_zone
     if name == "UTC":
         return None

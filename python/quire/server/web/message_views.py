@@ -1,4 +1,4 @@
-"""A message as a page shows it: as YAML, JSON, fields or bytes, and not all of a long one."""
+"""A message as a page shows it: as YAML, JSON, fields or bytes, cut if it is long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quire.server.entry_fields import fields_of
 View: TypeAlias = Literal["yaml", "json", "fields", "bytes"]
 VIEWS: Final[tuple[View, ...]] = get_args(View)
 DECODED: Final = 1 << 20
-"""Messages that are longer are shown as bytes: decoding them takes too long for a page."""
+"""Longer messages are shown as bytes: decoding them takes too long for a page."""
 _ROW: Final = 16
 _PRINTABLE: Final = range(32, 127)
 
@@ -28,10 +28,10 @@ class Shown:
         index: Its index.
         size: Its length in bytes.
         view: How it is shown.
-        text: As text, unless it is shown as fields.
-        fields: Its fields, if it is shown as those.
-        is_cut: Whether there is more of it.
-        note: Why it is not shown as asked; else empty.
+        text: Its text, unless it is shown as fields.
+        fields: Its fields, if it is shown as fields.
+        is_cut: Whether only its beginning is shown.
+        note: Why it is not shown in the requested form; otherwise empty.
 
     """
 
@@ -70,8 +70,8 @@ def shown(index: int, data: bytes, view: View, most: int) -> Shown:
     Args:
         index: Its index.
         data: Its bytes.
-        view: As what.
-        most: How many characters of it at most.
+        view: The form in which it is shown.
+        most: The most characters to show.
 
     """
     note = ""
@@ -113,7 +113,7 @@ def _fields(index: int, data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def dump(data: bytes) -> Iterator[str]:
-    """Yield bytes as lines of hexadecimal digits, with their position and as ASCII."""
+    """Yield bytes as lines of hexadecimal digits, with their offset and as ASCII."""
     for start in range(0, len(data), _ROW):
         row = data[start : start + _ROW]
         digits = row.hex(" ")

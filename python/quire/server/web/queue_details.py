@@ -1,4 +1,4 @@
-"""All about one queue: its cycles, readers, groups, replicas, disk and latencies."""
+"""The details of one queue: its cycles, readers, groups, replicas, disk and latencies."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Cycle:
     Attributes:
         number: Its number.
         first_index: The index of its first message.
-        messages: How many it has.
-        start: When it starts; None: it is no period of time.
-        size: The bytes that it takes on the disk.
+        messages: The number of its messages.
+        start: When it starts; None if the cycle is not a period of time.
+        size: The bytes that it takes on disk.
 
     """
 
@@ -71,13 +71,13 @@ class Bar(NamedTuple):
 
 class Chart(NamedTuple):
     """
-    Bars beside one another, above the names of the first and the last place.
+    A bar chart with a label at each end of its axis.
 
     Attributes:
         bars: The bars.
-        label: What the chart says, for those who do not see it.
-        first: The name of the leftmost place.
-        last: The name of the rightmost place.
+        label: A description of the chart for screen readers.
+        first: The label at the left end.
+        last: The label at the right end.
 
     """
 
@@ -88,7 +88,7 @@ class Chart(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A named tailer: its name, the index that it reads next, and how many messages are left."""
+    """A named tailer: its name, the index that it reads next, and its lag."""
 
     name: str
     next_index: int
@@ -96,14 +96,14 @@ class Reader(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A consumer group, and the first of the messages that it has not acknowledged."""
+    """A consumer group, and its first pending messages."""
 
     state: GroupState
     pending: list[PendingMessage]
 
 
 class Latency(NamedTuple):
-    """Durations of one kind: what they are of, and their histogram, as numbers and drawn."""
+    """Durations of one kind: their name, their histogram, and a chart of it."""
 
     name: str
     histogram: Histogram
@@ -113,20 +113,20 @@ class Latency(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Details:
     """
-    All about one queue, at one moment.
+    The details of one queue at one moment.
 
     Attributes:
         title: The name of its format, in words.
-        facts: What it was created with, by names.
+        facts: The settings with which it was created, by name.
         cycles: Its newest cycles, the newest first.
-        all_cycles: How many there are.
-        timeline: How many messages each cycle has; None without cycles.
+        all_cycles: The number of all cycles.
+        timeline: The number of messages of each cycle, as a chart; None without cycles.
         readers: Its named tailers.
         groups: Its consumer groups.
         replicas: Its replicas.
-        metrics: What its processes count, and its disk.
-        latencies: How long appends and reads took, where that is counted.
-        troubles: What could not be found out, and why.
+        metrics: The metrics of its processes, and its disk.
+        latencies: How long appends and reads took, if metrics are recorded.
+        troubles: Errors because of which details are missing.
 
     """
 
@@ -145,7 +145,7 @@ class Details:
 
 def details_of(queue: AnyQueue, errors: ErrorsForClients) -> Details:
     """
-    Return all about a queue, with troubles as visitors see them.
+    Return the details of a queue, with errors as visitors see them.
 
     Raises:
         QuireError: The queue is damaged, or was removed.
@@ -202,7 +202,7 @@ def _cycles(queue: AnyQueue) -> tuple[list[Cycle], int]:
 
 
 def timeline(newest_first: Sequence[Cycle]) -> Chart | None:
-    """Return how many messages each cycle has, drawn at its time."""
+    """Return a chart of the number of messages in each cycle, by time."""
     cycles = [*reversed(newest_first)]
     if not cycles:
         return None
@@ -228,7 +228,7 @@ def _moment(cycle: Cycle) -> str:
 
 
 def lag_of(queue: AnyQueue) -> int | None:
-    """Return how many messages the slowest named tailer or group lacks; None: there are none."""
+    """Return the lag of the slowest named tailer or group; None if there are none."""
     lags = [it.lag for it in _readers(queue)]
     if adapter_of(queue).why_no_groups is None:
         lags += [it.lag for it in states_of(queue)]
@@ -259,7 +259,7 @@ def _latencies(metrics: Metrics) -> list[Latency]:
 
 
 def histogram_of(name: str, found: Histogram) -> Chart:
-    """Return how many durations there are between each power of two and the next, drawn."""
+    """Return a chart of the number of durations from each power of two to the next."""
     low = max(0, math.floor(math.log2(max(1, found.buckets[0][0]))))
     high = max(low, math.ceil(math.log2(max(2, found.buckets[-1][1]))))
     counts = [
@@ -279,7 +279,7 @@ def histogram_of(name: str, found: Histogram) -> Chart:
 
 
 def duration(nanoseconds: float | None) -> str:
-    """Return a duration in a unit that suits it."""
+    """Return a duration in a suitable unit."""
     if nanoseconds is None:
         return "\N{EN DASH}"
     value = float(nanoseconds)

@@ -1,4 +1,4 @@
-"""The list of queues: how many messages each has, how fast they come, and what they take."""
+"""The list of queues: the number of messages of each, their rate, and their size on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quire.server.errors_for_clients import ErrorsForClients
 from quire.server.web.queue_details import lag_of
 
 FRESH_S: Final = 1.5
-"""How old the numbers of a queue may be that are shown."""
+"""The greatest age of a queue's numbers when they are shown."""
 _SIZES_S: Final = 15.0
 _LAG_S: Final = 4.0
 _RATE_S: Final = 10.0
@@ -31,13 +31,13 @@ class Listed:
     Attributes:
         topic: Its name.
         format: The name of its format.
-        messages: How many messages it has.
-        rate: How many came a second lately; None at the first look.
-        size: The bytes that its files take on the disk.
-        cycles: How many cycles it has.
-        last_index: The index of the last message; None without one.
-        lag: How many messages the slowest named tailer or group lacks; None: there are none.
-        error: Why it cannot be read; else empty.
+        messages: The number of its messages.
+        rate: The recent number of new messages a second; None for the first sample.
+        size: The bytes that its files take on disk.
+        cycles: The number of its cycles.
+        last_index: The index of the last message; None if there are no messages.
+        lag: The lag of the slowest named tailer or group; None if there are none.
+        error: Why it cannot be read; otherwise empty.
 
     """
 
@@ -59,7 +59,7 @@ class _Look(NamedTuple):
 
 class Sampler:
     """
-    Counts the messages of one queue, now and then.
+    Counts the messages of one queue at intervals.
 
     Args:
         topic: Its name.
@@ -81,7 +81,7 @@ class Sampler:
 
     def listed(self) -> Listed:
         """
-        Return what the list shows of it, not older than a moment.
+        Return the row of the queue in the list, at most :data:`FRESH_S` old.
 
         Raises:
             QuireError: The queue is damaged, or was removed.
@@ -122,15 +122,15 @@ class Sampler:
         self._last = last
 
     def _find_lag(self, now_s: float) -> None:
-        """Find the greatest lag: soon after messages came, else now and then."""
+        """Find the greatest lag: soon after new messages, otherwise less often."""
         pause_s = _LAG_S if self._last != self._lagged else _SIZES_S
         if now_s - self._lagged_s > pause_s:
             self._lag, self._lagged, self._lagged_s = None, self._last, now_s
-            with suppress(QuireError, OSError):  # the page of the queue says why
+            with suppress(QuireError, OSError):  # the page of the queue shows the reason
                 self._lag = lag_of(self.queue)
 
     def _rate(self, now_s: float, messages: int) -> float | None:
-        """Return the messages a second of the last seconds."""
+        """Return the messages a second over the last seconds."""
         looks = self._looks
         while len(looks) > 1 and now_s - looks[1].at_s > _RATE_S:
             looks.pop(0)
@@ -142,10 +142,10 @@ class Sampler:
 
 class Listing:
     """
-    The samplers of the queues that are looked at.
+    The samplers of the queues that are shown.
 
     Args:
-        errors: The texts of errors, as visitors see them.
+        errors: Gives the texts of errors as visitors see them.
 
     """
 
@@ -154,7 +154,7 @@ class Listing:
         self._samplers: dict[str, Sampler] = {}
 
     def listed(self, topic: str, queue: AnyQueue) -> Listed:
-        """Return what the list shows of a queue; of one that cannot be read, why."""
+        """Return the row of a queue in the list; if the queue cannot be read, with the reason."""
         found = self._samplers.get(topic)
         if found is None or found.queue is not queue:
             if len(self._samplers) >= _MOST:
@@ -173,8 +173,8 @@ class Row(NamedTuple):
 
     Attributes:
         name: The last part of the name.
-        depth: How many parts come before it.
-        queue: The queue; None: a folder of queues.
+        depth: The number of parts before it.
+        queue: The queue; None for a folder of queues.
 
     """
 
@@ -184,7 +184,7 @@ class Row(NamedTuple):
 
 
 def tree(found: Sequence[Listed]) -> Iterator[Row]:
-    """Yield queues, in the order of their names, each after the folders that it lies in."""
+    """Yield queues in the order of their names, each after the folders that contain it."""
     above: list[str] = []
     for queue in sorted(found, key=lambda it: it.topic.split("/")):
         *folders, name = queue.topic.split("/")

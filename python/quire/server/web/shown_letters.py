@@ -1,4 +1,4 @@
-"""Dead letters on the pages: how many there are, of which groups, and why each is one."""
+"""Dead letters on the pages: their number, their groups, and the reason of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quire.server.served_queue import ServedQueue
 from quire.server.web.message_pages import start_before
 
 NEIGHBOURS: Final = 100
-"""In how many queues dead letters of one are looked for, at most."""
+"""The most queues in which dead letters of one queue are searched for."""
 _LOOK_S: Final = 0.5
 _MOST_KINDS: Final = 1000
 _LONGEST: Final = 4096
@@ -27,11 +27,11 @@ class LettersOf(NamedTuple):
     Dead letters of one group, in one queue.
 
     Attributes:
-        topic: The queue that holds them.
-        source: The path of the queue that they come from, as they say.
+        topic: The queue that contains them.
+        source: The path of their original queue, as they state it.
         group: The group.
-        messages: How many.
-        is_all: Whether no more are to be counted.
+        messages: Their number so far.
+        is_all: Whether all of them have been counted.
 
     """
 
@@ -43,7 +43,7 @@ class LettersOf(NamedTuple):
 
 
 def letters_among(queue: ServedQueue, indexes: Sequence[int]) -> dict[int, DeadLetter]:
-    """Return those of some messages that are dead letters, by their indexes, which ascend."""
+    """Return the dead letters among messages, by index; *indexes* are ascending."""
     if queue.journal is None:
         return {}
     found: dict[int, DeadLetter] = {}
@@ -62,7 +62,7 @@ def letters_among(queue: ServedQueue, indexes: Sequence[int]) -> dict[int, DeadL
 
 
 def _go_before(queue: ServedQueue, tailer: Tailer, index: int) -> None:
-    """Have a tailer read the metadata before a message next: to go to the message skips that."""
+    """Move a tailer to the metadata before a message; ``move_to_index`` would skip it."""
     before = start_before(queue, index, 1)
     if before:
         tailer.move_to_index(before)
@@ -71,18 +71,18 @@ def _go_before(queue: ServedQueue, tailer: Tailer, index: int) -> None:
 
 
 class _Count:
-    """The dead letters of one queue, counted as they come."""
+    """The dead letters of one queue, counted as they arrive."""
 
     def __init__(self, queue: ServedQueue) -> None:
         self.queue = queue
         self.kinds: Counter[tuple[str, str]] = Counter()
         self.is_all = False
         self.first = queue.queue.first_index
-        self._holds: bool | None = None  # None: there is no message yet
+        self._holds: bool | None = None  # None while there is no message
         self._last: int | None = None
 
     def look(self, ends_s: float) -> None:
-        """Count those that came since the last look, until a time."""
+        """Count the dead letters since the last call, until the time *ends_s*."""
         last = self.queue.queue.last_index
         if self._holds is False or last is None or last == self._last:
             return
@@ -111,15 +111,15 @@ class _Count:
 
 
 class LetterCounts:
-    """How many dead letters there are; those of queues that begin with one are counted."""
+    """Counts dead letters in queues whose first message is a dead letter."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
         self._turn = threading.Lock()
 
     def of(self, queues: Sequence[ServedQueue]) -> list[LettersOf]:
-        """Return how many dead letters some queues hold; what takes too long is counted later."""
-        if self._turn.acquire(blocking=False):  # another page is at it: what is known will do
+        """Return the numbers of dead letters in queues; what takes too long is counted later."""
+        if self._turn.acquire(blocking=False):  # another page is counting: use the known numbers
             try:
                 ends_s = time.monotonic() + _LOOK_S
                 for queue in queues:
@@ -141,5 +141,5 @@ class LetterCounts:
                     self._counts.clear()
                 known = self._counts[queue.topic] = _Count(queue)
             known.look(ends_s)
-        except (QuireError, OSError):  # its own page says why
+        except (QuireError, OSError):  # its own page shows the reason
             self._counts.pop(queue.topic, None)

@@ -1,4 +1,4 @@
-"""The queues that the pages show, and the threads that look into them."""
+"""The queues that the pages show, and the threads that read them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THREADS: Final = 2
 ON_A_PAGE: Final = 100
 """How many queues one page of the list shows."""
 _TOPICS_S: Final = 5.0
-_NOT_LOOKED_AT: Final = "not looked at, as many queues are open here: its own page opens it"
+_NOT_LOOKED_AT: Final = "not opened for this list, as many queues are open: see its own page"
 
 
 class ShownQueues:
@@ -33,7 +33,7 @@ class ShownQueues:
 
     Args:
         context: What all clients of the server share.
-        visitors: Those who look at its pages.
+        visitors: The visitors of its pages.
 
     """
 
@@ -44,7 +44,7 @@ class ShownQueues:
         self._topics: tuple[float, list[str]] = (float("-inf"), [])
 
     def close(self) -> None:
-        """End the threads, once they have done what they are at."""
+        """End the threads once they have finished their current work."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
@@ -54,22 +54,22 @@ class ShownQueues:
 
     @property
     def visitors(self) -> Visitors:
-        """Those who look at its pages."""
+        """The visitors of its pages."""
         return self._visitors
 
     async def in_thread(self, call: Callable[[], _T]) -> _T:
-        """Return what a call returns that takes a while: there are few threads for those."""
+        """Run a slow call in one of a few threads, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def topics(self) -> list[str]:
-        """Return the names of all queues; not quite the latest."""
+        """Return the names of all queues, which may be some seconds old."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._topics[0] > _TOPICS_S:
             self._topics = now_s, await self.in_thread(self._context.queues.topics)
         return self._topics[1]
 
     async def listed(self, topics: Sequence[str]) -> list[Listed]:
-        """Return what the list shows of some queues."""
+        """Return the rows of queues in the list."""
         found = await self._opened(topics)
         with self._context.queues.using(*(it for _, it in found if not isinstance(it, str))):
             return await self.in_thread(
@@ -82,7 +82,7 @@ class ShownQueues:
             )
 
     async def _opened(self, topics: Sequence[str]) -> list[tuple[str, ServedQueue | str]]:
-        """Return the queues that there are of some names; of one that cannot be opened, why."""
+        """Return the queues that exist, by name; for a queue that cannot be opened, the reason."""
         found: list[tuple[str, ServedQueue | str]] = []
         for topic in topics:
             if not self._context.queues.may_look(topic):
@@ -95,11 +95,11 @@ class ShownQueues:
                 continue
             if queue is not None:
                 found.append((topic, queue))
-            await asyncio.sleep(0)  # others go on while many are opened
+            await asyncio.sleep(0)  # other clients continue while many queues are opened
         return found
 
     async def letters(self, queue: ServedQueue, visitor: Visitor) -> list[LettersOf]:
-        """Return how many dead letters a queue holds, and how many of its own its neighbours do."""
+        """Return the dead letters in a queue, and those of the queue in its neighbours."""
         parts = queue.topic.split("/")
         names = [it for it in await self.topics() if it != queue.topic and visitor.may("read", it)]
         names.sort(key=lambda it: (-_common(parts, it.split("/")), it))
@@ -109,7 +109,7 @@ class ShownQueues:
         return [it for it in found if it.topic == queue.topic or it.source == queue.queue.path]
 
     def topic_at(self, path: str, visitor: Visitor) -> str | None:
-        """Return the name of the queue that a dead letter says it comes from, if it is one here."""
+        """Return the name of the queue at a dead letter's source path, if this server has it."""
         root = f"{self._context.queues.path}/"
         try:
             topic = topic_of(path.removeprefix(root).encode("utf-8", "replace"))
@@ -119,11 +119,11 @@ class ShownQueues:
         return topic if is_here else None
 
     def forget_topics(self) -> None:
-        """Look for queues again when a list of them is next asked for."""
+        """List the queues again at the next request for their names."""
         self._topics = float("-inf"), []
 
     async def chosen(self, request: Request, visitor: Visitor) -> tuple[list[str], int, int]:
-        """Return the names of the queues that a list shows, its page's number, and how many."""
+        """Return the names of the queues on a page of the list, its number, and the total."""
         wanted = request.query_params.get("name", "")[:200].lower()
         names = [
             it for it in await self.topics() if visitor.may("read", it) and wanted in it.lower()
@@ -150,7 +150,7 @@ class ShownQueues:
 
     def queue_named(self, topic: str, visitor: Visitor, right: Right) -> ServedQueue:
         """
-        Return a queue by its name, checked before.
+        Return a queue by its name, which has been checked.
 
         Raises:
             HTTPException: The visitor may not use the queue in this way.
@@ -164,7 +164,7 @@ class ShownQueues:
         return found
 
     async def of_queue(self, queue: ServedQueue, call: Callable[[], _T]) -> _T:
-        """Return what a call finds in a queue, in a thread; one that failed is opened again."""
+        """Run a call on a queue in a thread; if it fails, the queue may be opened again."""
         try:
             with self._context.queues.using(queue):
                 return await self.in_thread(call)
@@ -174,6 +174,6 @@ class ShownQueues:
 
 
 def _common(parts: list[str], others: list[str]) -> int:
-    """Return how many folders two names have in common."""
+    """Return the number of folders that two names have in common."""
     pairs = zip(parts[:-1], others[:-1], strict=False)
     return sum(1 for _ in takewhile(lambda it: it[0] == it[1], pairs))

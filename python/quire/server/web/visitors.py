@@ -1,4 +1,4 @@
-"""Who looks at the page: tokens in cookies and headers, rights, and forms of one's own."""
+"""The visitors of the page: tokens in cookies and headers, rights, and checks of forms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quire.server.tokens import Right, Token
 
 FORBIDDEN: Final = 403
 CERTIFICATE: Final = "quire.certificate"
-"""Where the scope of a request has the name in the browser's certificate."""
+"""The key of a request's scope for the name in the browser's certificate."""
 _LASTS_S: Final = 12 * 3600
 _MOST: Final = 10_000
 _MOST_NOTED: Final = 1000
@@ -42,15 +42,15 @@ class _SignedIn:
 @dataclass(frozen=True, slots=True)
 class Visitor:
     """
-    Who asks for a page.
+    The client that requests a page.
 
     Attributes:
-        token: The token that was shown, if it is valid now.
-        peer: The address that the request came from.
-        key: The value of the cookie, or of the one that is set with the answer.
-        is_new: Whether the cookie is to be set.
-        by_header: Whether the token came in a header, which no other site can have sent.
-        is_admitted: Whether there is a valid token, or none is needed.
+        token: The token that it presented, if that is valid now.
+        peer: The address from which the request came.
+        key: The value of its cookie, or of the cookie that the response sets.
+        is_new: Whether the response must set the cookie.
+        by_header: Whether the token came in a header, which another site cannot send.
+        is_admitted: Whether the token is valid, or none is needed.
         certificate: The name in the browser's certificate.
 
     """
@@ -64,23 +64,23 @@ class Visitor:
     certificate: str = ""
 
     def may(self, right: Right, topic: str) -> bool:
-        """Return whether something may be done with a queue."""
+        """Return whether the visitor has a right to a queue."""
         return self.is_admitted and (self.token is None or self.token.may(right, topic))
 
     @property
     def may_create(self) -> bool:
-        """Whether there are names of queues that may be made."""
+        """Whether the visitor may create queues of any name."""
         return self.is_admitted and (self.token is None or bool(self.token.rights.get("create")))
 
 
 class Visitors:
     """
-    Those who look at the page of one server.
+    The visitors of one server's page.
 
     Args:
         context: What all clients of the server share.
-        address: Where the page is listened for.
-        is_secure: Whether there is TLS.
+        address: The address at which the page is served.
+        is_secure: Whether it is served with TLS.
 
     """
 
@@ -88,13 +88,13 @@ class Visitors:
         self._context, self._is_secure = context, is_secure
         self._is_local = is_loopback(address[0])
         prefix = "__Host-quire" if is_secure else "quire"
-        self._cookie: Final = f"{prefix}-{address[1]}"  # cookies are not kept apart by port
+        self._cookie: Final = f"{prefix}-{address[1]}"  # browsers do not separate cookies by port
         self._secret = secrets.token_bytes(32)
         self._signed_in: OrderedDict[str, _SignedIn] = OrderedDict()
         self._noted: OrderedDict[tuple[str, str], set[tuple[Right, str]]] = OrderedDict()
 
     def of(self, request: Request) -> Visitor:
-        """Return who sent a request."""
+        """Return the visitor that sent a request."""
         peer = show_address(request.client or ("?", 0))
         certificate: str = request.scope.get(CERTIFICATE, "")
         given = request.cookies.get(self._cookie, "")
@@ -132,14 +132,14 @@ class Visitors:
         return None
 
     def still(self, visitor: Visitor) -> bool:
-        """Return whether who was let in would be so now."""
+        """Return whether a visitor that was admitted would still be admitted."""
         tokens = self._context.tokens
         if visitor.token is None:
             return not self._context.needs_token()
         return tokens is not None and tokens.still(visitor.token)
 
     def sign_in(self, visitor: Visitor, token: str, response: Response) -> bool:
-        """Let a visitor in by a token: set a new cookie; return whether the token is valid."""
+        """Admit a visitor by a token and set a new cookie; return whether the token is valid."""
         found = self._context.find(token.strip().encode("utf-8", "replace"))
         if found is None:
             self._context.note("wrong token", visitor, "")
@@ -153,12 +153,12 @@ class Visitors:
         return True
 
     def sign_out(self, visitor: Visitor, response: Response) -> None:
-        """Forget who a visitor is."""
+        """Sign a visitor out."""
         self._signed_in.pop(_hashed(visitor.key), None)
         self._set(response, secrets.token_urlsafe(32))
 
     def keep(self, visitor: Visitor, response: Response) -> None:
-        """Set the cookie of a visitor who has none: forms need it."""
+        """Set the cookie of a visitor that has none: forms require it."""
         if visitor.is_new and not visitor.by_header:
             self._set(response, visitor.key)
 
@@ -174,15 +174,15 @@ class Visitors:
         )
 
     def form_key(self, visitor: Visitor) -> str:
-        """Return what a form of this visitor's pages carries, and no other site knows."""
+        """Return the key in this visitor's forms, which no other site knows."""
         return hmac.new(self._secret, visitor.key.encode(), hashlib.sha256).hexdigest()
 
     def check_form(self, request: Request, visitor: Visitor, given: str) -> None:
         """
-        Check that a form is of a page that this visitor was given.
+        Check that a form comes from a page that was sent to this visitor.
 
         Raises:
-            RefusedError: The form is of another page, or another site has sent it.
+            RefusedError: The form comes from another page or another site.
 
         """
         site = request.headers.get("sec-fetch-site", "same-origin")
@@ -198,11 +198,11 @@ class Visitors:
 
     def check_host(self, request: Request) -> None:
         """
-        Check that a name that leads to this machine for a while was not made to by another site.
+        Refuse requests of other sites whose names were made to resolve to this machine.
 
         Raises:
-            RefusedError: The page is this machine's own and needs no token, and the request is to
-                a name that is not.
+            RefusedError: The page is served to this machine only, without a token, and the
+                request's host is neither ``localhost`` nor an IP address.
 
         """
         if not self._is_local or self._context.needs_token():
@@ -218,10 +218,10 @@ class Visitors:
 
     def check(self, visitor: Visitor, right: Right, topic: str) -> None:
         """
-        Check that a visitor may do something with a queue.
+        Check that a visitor has a right to a queue.
 
         Raises:
-            HTTPException: The token does not allow that.
+            HTTPException: The token does not have this right.
 
         """
         if not visitor.may(right, topic):
@@ -230,7 +230,7 @@ class Visitors:
         self._note(visitor, right, topic)
 
     def _note(self, visitor: Visitor, right: Right, topic: str) -> None:
-        """Note the first use that a visitor makes of a queue."""
+        """Record the first use of a right to a queue by a visitor."""
         who = (visitor.peer.rpartition(":")[0], who_is(visitor))
         noted = self._noted.setdefault(who, set())
         self._noted.move_to_end(who)

@@ -1,4 +1,4 @@
-"""The pages: which address shows what, to whom."""
+"""The pages: their addresses, and which visitors may see them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WebApp:
 
     Args:
         context: What all clients of the server share.
-        visitors: Those who look at its pages.
+        visitors: The visitors of its pages.
 
     """
 
@@ -87,7 +87,7 @@ class WebApp:
         )
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, with the headers that all answers have."""
+        """Answer a request, with the headers of all responses."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -97,15 +97,15 @@ class WebApp:
         await self._app(scope, receive, send_with_headers)
 
     def end_live(self) -> None:
-        """End what is kept up to date."""
+        """End the live pages."""
         self._live.end()
 
     def close(self) -> None:
-        """End the threads: all that was asked is answered."""
+        """End the threads; all requests have been answered."""
         self._shown.close()
 
     def _page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
-        """Return a page as Starlette calls it, with what all pages do."""
+        """Return an endpoint for Starlette that does what all pages have in common."""
 
         async def answer(request: Request) -> Response:
             visitor = self._visitors.of(request)
@@ -149,7 +149,7 @@ class WebApp:
     async def _no_page(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         visitor = self._visitors.of(request)
-        text = "There is no such page." if status == 404 else "This cannot be done."  # noqa: PLR2004
+        text = "There is no such page." if status == 404 else "This request is not supported."  # noqa: PLR2004
         return self._failed(request, visitor, status, text)
 
     def _to_sign_in(self, request: Request, visitor: Visitor) -> Response:
@@ -242,7 +242,7 @@ class WebApp:
     async def _one(
         self, request: Request, queue: ServedQueue
     ) -> tuple[int, bytes, int | None, int]:
-        """Return a message, and its neighbours' places."""
+        """Return a message with its index, and where its neighbours are."""
         index = index_of(request.query_params.get("index", ""))
         step = queue.numbering.step
 
@@ -277,7 +277,7 @@ class WebApp:
         )
 
     async def _source(self, row: Row, visitor: Visitor) -> tuple[str | None, bool]:
-        """Return the queue that a dead letter comes from, and whether it may be appended there."""
+        """Return a dead letter's original queue, and whether it may be appended there again."""
         topic = None if row.letter is None else self._shown.topic_at(row.letter.source, visitor)
         if row.letter is None or topic is None:
             return None, False
@@ -287,11 +287,11 @@ class WebApp:
                 return None, False
             may_append = visitor.may("append", topic) and not queue.queue.read_only
             return topic, may_append and await self._changes.is_of(queue, row.letter)
-        except (QuireError, OSError):  # damaged, or another server has it: its own page says so
+        except (QuireError, OSError):  # damaged, or moved to another server: its own page says so
             return None, False
 
     async def _whole(self, request: Request, visitor: Visitor) -> Response:
-        """Return a message as a file: no browser shows it, whatever it holds."""
+        """Return a message as a download, which no browser displays, whatever it contains."""
         queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
         index, data, _, _ = await self._one(request, queue)
         kind, ending = "application/octet-stream", "bin"
@@ -305,7 +305,7 @@ class WebApp:
 
 
 def _within(address: str) -> str:
-    """Return an address if it is one of the page; else that of the list."""
+    """Return an address if it is within the site; otherwise that of the list."""
     is_own = address.startswith("/") and not address.startswith(("//", "/\\"))
     return address if is_own and address.isprintable() and address.isascii() else "/"
 

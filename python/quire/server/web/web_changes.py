@@ -1,4 +1,4 @@
-"""What forms of the page change: appending, making queues, and delivering messages again."""
+"""Changes by forms: appends, the creation of queues, and the release of messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMATS: Final = ("chronicle", "vanilla", "quick-queue")
 
 
 class Show(Protocol):
-    """Returns a page from a template."""
+    """Renders a page from a template."""
 
     def __call__(
         self,
@@ -50,8 +50,8 @@ class Changes:
     The forms of the page.
 
     Args:
-        shown: The queues that are shown.
-        show: Returns a page from a template.
+        shown: The queues that the pages show.
+        show: Renders a page from a template.
 
     """
 
@@ -79,7 +79,7 @@ class Changes:
         return RedirectResponse(url("/message/", queue.topic, index=index, new=1), SEE_OTHER)
 
     async def append_again(self, request: Request, visitor: Visitor) -> Response:
-        """Append a dead letter once more to the queue that it comes from."""
+        """Append a dead letter again to its original queue."""
         form = await self._form(request, visitor, UNKNOWN_BYTES)
         queue, index = self._shown.queue_of(request, visitor), index_of(form.get("index", ""))
         letter = await self._shown.of_queue(queue, lambda: letters_among(queue, [index]).get(index))
@@ -89,18 +89,18 @@ class Changes:
         source = self._shown.queue_named(topic, visitor, "append")
         if not await self.is_of(source, letter):
             raise RefusedError(
-                f"the queue no longer holds this message: name={topic} index={letter.source_index}"
+                f"the queue no longer has this message: name={topic} index={letter.source_index}"
             )
         self._context.note("append again", visitor, f"{topic} {queue.topic} {index}")
         return await self._appended(source, visitor, letter.data)
 
     async def is_of(self, source: ServedQueue, letter: DeadLetter) -> bool:
-        """Return whether a queue still holds the message that a dead letter says it was."""
+        """Return whether a queue still has the original message of a dead letter."""
         found = await self._shown.of_queue(source, lambda: message_at(source, letter.source_index))
         return found == letter.data
 
     async def release(self, request: Request, visitor: Visitor) -> Response:
-        """Have a message delivered again that a consumer of a group has."""
+        """Release a message from the consumer of a group that has it."""
         form = await self._form(request, visitor, UNKNOWN_BYTES)
         queue, index = self._shown.queue_of(request, visitor), index_of(form.get("index", ""))
         name = form.get("group", "")
@@ -112,7 +112,7 @@ class Changes:
         return RedirectResponse(url("/queue/", queue.topic), SEE_OTHER)
 
     async def create(self, request: Request, visitor: Visitor) -> Response:
-        """Show the form of a new queue, or make the queue."""
+        """Show the form for a new queue, or create the queue."""
         if not visitor.may_create:
             self._context.note("refused", visitor, "create")
             raise HTTPException(FORBIDDEN, "the token may not create queues")

@@ -23,7 +23,7 @@ from quire.types import parse_json, parse_yaml
 _FIELDS: Final = 12
 _LONGEST: Final = 1000
 UNKNOWN_BYTES: Final = 16 << 10
-"""The longest form from a client that has shown no token."""
+"""The longest form from a client that has not presented a token."""
 FORM_BYTES: Final = 1 << 20
 
 
@@ -32,7 +32,7 @@ async def form_of(request: Request, limit: int, timeout_s: float) -> dict[str, s
     Return the fields of a form.
 
     Raises:
-        RefusedError: The body is too long, comes too slowly, or is no form.
+        RefusedError: The body is too long, arrives too slowly, or is not a form.
 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -46,7 +46,7 @@ async def form_of(request: Request, limit: int, timeout_s: float) -> dict[str, s
                 if len(body) > limit:
                     raise RefusedError(f"the form is too long: limit={limit} bytes")
     except TimeoutError:
-        raise RefusedError("the form took too long") from None
+        raise RefusedError("the form arrived too slowly") from None
     try:
         found = parse_qsl(
             body.decode("ascii"),
@@ -62,10 +62,10 @@ async def form_of(request: Request, limit: int, timeout_s: float) -> dict[str, s
 
 def asked_of(query: QueryParams) -> Asked:
     """
-    Return what a query asks of messages.
+    Return the request for messages in a query.
 
     Raises:
-        RefusedError: The query cannot be understood.
+        RefusedError: The query is invalid.
 
     """
     if any(len(value) > _LONGEST for value in query.values()):
@@ -88,10 +88,10 @@ def asked_of(query: QueryParams) -> Asked:
 
 def creation_of(form: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """
-    Return the name and the options of a queue that a form asks for.
+    Return the name and the options of the queue that a form describes.
 
     Raises:
-        RefusedError: The name cannot be that of a queue, or an option has no such value.
+        RefusedError: The name or an option is invalid.
 
     """
     topic = topic_of(form.get("name", "").strip().encode("utf-8", "replace"))
@@ -101,10 +101,10 @@ def creation_of(form: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
 
 def view_of(query: QueryParams) -> View:
     """
-    Return how messages are to be shown.
+    Return the form in which messages are to be shown.
 
     Raises:
-        RefusedError: There is no such view.
+        RefusedError: The view is unknown.
 
     """
     found = query.get("as", "") or "yaml"
@@ -115,18 +115,18 @@ def view_of(query: QueryParams) -> View:
 
 def message_of(queue: ServedQueue, kind: str, text: str) -> bytes:
     """
-    Return the bytes of a message that was written in a form.
+    Return the bytes of a message that was entered in a form.
 
     Args:
-        queue: Where it is to be appended.
+        queue: The queue to which it will be appended.
         kind: ``text``, ``yaml`` or ``json``.
-        text: What was written.
+        text: The text that was entered.
 
     Raises:
-        RefusedError: The text is not of that kind, or the message is too long.
+        RefusedError: The text is not valid as *kind*, or the message is empty or too long.
 
     """
-    text = text.replace("\r\n", "\n")  # as browsers send a line end
+    text = text.replace("\r\n", "\n")  # browsers send CR LF
     is_wire = adapter_of(queue.queue).is_wire
     try:
         match kind:
@@ -143,7 +143,7 @@ def message_of(queue: ServedQueue, kind: str, text: str) -> bytes:
     except (QuireError, ValueError, RecursionError) as error:
         if isinstance(error, RefusedError):
             raise
-        raise RefusedError(f"not a message as {kind}: {error}") from None
+        raise RefusedError(f"not a valid message as {kind}: {error}") from None
     if not message:
         raise RefusedError("the message is empty")
     if len(message) > queue.longest:

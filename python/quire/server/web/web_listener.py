@@ -1,4 +1,4 @@
-"""The listener of the page: uvicorn, within the event loop of the server."""
+"""The listener of the page: uvicorn in the event loop of the server."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _UNAVAILABLE: Final = (
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn, but what signals do is left to the program."""
+    """Uvicorn without signal handlers: signals are left to the program."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
 
@@ -45,7 +45,7 @@ class _BoundedProtocol(H11Protocol):
     """
     HTTP/1.1 within the server's limits.
 
-    A client that takes too long to send the head of a request is disconnected, and so is one
+    A client that takes too long to send the head of a request is disconnected, and so is a client
     whose machine has too many connections.
     """
 
@@ -113,7 +113,7 @@ class WebListener:
         context: What all clients of the server share.
         address: Where to listen: a host and a port, 0 for a free one.
         tls: The certificates; None: without TLS.
-        given: A socket that listens, in place of the address.
+        given: A socket that already listens, to be used instead of the address.
 
     """
 
@@ -162,7 +162,7 @@ class WebListener:
             h11_max_incomplete_event_size=_HEADER_BYTES,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is theirs
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # not errors of clients
         server = self._server = _Uvicorn(config)
         self._task = asyncio.get_running_loop().create_task(server.serve(sockets=[listening]))
         while not server.started and not self._task.done():  # noqa: ASYNC110 - it has no event
@@ -174,11 +174,11 @@ class WebListener:
     def address(self) -> tuple[str, int]:
         """The host and the port that it listens on."""
         if self._address is None:
-            raise RuntimeError("the page is not listened for")
+            raise RuntimeError("the page is not being served")
         return self._address
 
     async def close(self) -> None:
-        """Stop listening, answer what was asked, and end what is kept up to date."""
+        """Stop listening, end the live pages, and answer the pending requests."""
         if self._app is not None:
             self._app.end_live()
         if self._server is not None and self._task is not None:

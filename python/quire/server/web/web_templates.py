@@ -1,7 +1,7 @@
 """
-The page's HTML: Jinja2 escapes every text, and what moves a cursor or reorders text is shown.
+The page's HTML: Jinja2 escapes all text; characters that move or reorder text are made visible.
 
-Nothing that a queue, a name or a visitor holds is taken for markup.
+Nothing in a queue, a name or a request is interpreted as markup.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _visible(value: object) -> object:
 
 
 def render(template: str, **values: object) -> str:
-    """Return a template with its values."""
+    """Render a template with values."""
     text = _environment().get_template(template).render(values)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -71,7 +71,7 @@ def style_sheet() -> str:
 
 @cache
 def script() -> str:
-    """Return the script that keeps the page up to date."""
+    """Return the script of the live pages."""
     return files("quire.server.web").joinpath("static", "page.js").read_text("utf-8")
 
 
@@ -82,7 +82,7 @@ def icon() -> str:
 
 
 def url(path: str, topic: str = "", **query: object) -> str:
-    """Return the address of a page; without what is None or empty."""
+    """Return the address of a page; parameters that are None or empty are left out."""
     given = {name: str(value) for name, value in query.items() if value not in {None, ""}}
     text = path + quote(topic.encode("utf-8", "surrogateescape"), safe="/")
     return f"{text}?{urlencode(given)}" if given else text
@@ -94,7 +94,7 @@ def count(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Return messages a second."""
+    """Return a rate in messages a second."""
     if value is None:
         return _DASH
     is_small = 0 < value < _SMALL_RATE
@@ -102,7 +102,7 @@ def rate(value: float | None) -> str:
 
 
 def size(value: float) -> str:
-    """Return bytes in a unit that suits them."""
+    """Return a number of bytes in a suitable unit."""
     if value < _LARGE:
         return f"{value:,.0f} B"
     power = min(len(_UNITS), (int(value).bit_length() - 1) // 10)
@@ -115,5 +115,5 @@ def seconds(value: float | None) -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """Return a time, in UTC."""
+    """Return a time in UTC."""
     return _DASH if value is None else value.strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,5 +1,5 @@
 "use strict";
-// Keeps numbers up to date, and adds messages as they come. All text is set as text, never as markup.
+// Updates numbers, and adds messages as they arrive. All text is set as text, never as markup.
 
 function element(name, className, text) {
   const made = document.createElement(name);
@@ -15,7 +15,7 @@ function keepNumbers(place) {
   source.addEventListener("open", () => {
     place.hidden = false;
     place.classList.remove("away");
-    place.textContent = "Kept up to date";
+    place.textContent = "Live";
   });
   source.addEventListener("error", () => {
     place.classList.add("away");
@@ -93,7 +93,7 @@ function follow(button) {
     source.addEventListener("error", () => { status.textContent = "Not connected"; });
     source.addEventListener("trouble", (event) => stop(JSON.parse(event.data).text));
     source.addEventListener("skipped", () => {
-      status.textContent = "More come than can be shown: some were left out";
+      status.textContent = "Messages arrive too fast to be shown: some were left out";
     });
     source.addEventListener("messages", (event) => {
       const atEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 40;
