@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,7 @@ def test_a_forked_child_has_the_key(path: Path) -> None:
     for handler in (given, by_default):
         logger = logger_of(handler)
         logger.info("parent")
-        assert exit_code(fork(lambda logger=logger: logger.info("child"))) == 0
+        assert exit_code(fork(partial(logger.info, "child"))) == 0
         handler.close()
 
     with ring.as_default(allow_plain=True):

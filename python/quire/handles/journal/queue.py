@@ -174,7 +174,7 @@ class JournalQueue(_native.Queue, Queue):
         Yield the queue to read all that it holds: what no replica has acknowledged, too.
 
         Raises:
-            TableLostError: It has to be opened again, and another directory is at its path.
+            TableLostError: Another directory is at the queue's path, where it is opened again.
 
         """
         if not self._options.get("read_after_replica_acknowledged"):
@@ -182,7 +182,7 @@ class JournalQueue(_native.Queue, Queue):
             return
         options = {name: it for name, it in self._options.items() if name not in _OF_RINGS}
         options |= {"read_after_replica_acknowledged": False, "read_only": True}
-        with super()._reopen(self.path, options | self._decrypted_by) as whole:
+        with super()._reopen(self.path, {**options, **self._decrypted_by}) as whole:
             if whole._table_identity() != self._table_identity():  # noqa: SLF001
                 raise lost(self.path)
             yield whole
