@@ -168,6 +168,9 @@ def test_a_field_that_is_called_index_is_left_as_it_is(cli: Cli, tmp_path: Path)
     assert cli.ok(*command, "--no-index").lines == ['{"index":7}', '{"index":7}']
     first, _ = map(json.loads, cli.ok(*command).lines)
     assert (first["queue"], first["message"]) == ("a", {"index": 7})
+    assert cli.ok(*command, "--where", f"index = {first['index']}").lines
+    ran = cli("read", tmp_path / "a", "--format", "csv")
+    assert (ran.code, "names index or _error" in ran.err) == (1, True)
 
 
 def test_a_directory_of_queues_is_read_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
