@@ -81,6 +81,15 @@ def test_each_type_is_shown_the_same_in_every_format(cli: Cli, path: Path) -> No
     assert lines == [[it.replace("\n", "\\n") for it in row] for row in expected]
 
 
+def test_a_tab_in_a_text_is_no_end_of_a_cell(
+    cli: Cli, path: Path, appender: quire.JournalAppender
+) -> None:
+    appender.write_map({"a": "x\ty", "b": "z"})
+    command = ("read", path, "--no-index", "--columns", "a,b", "--format")
+    assert cli.ok(*command, "text").lines == ["x\\ty\tz"]
+    assert cli.ok(*command, "csv").lines == ["a,b", "x\ty,z"]
+
+
 @pytest.mark.usefixtures("rows")
 def test_times_are_in_the_zone_that_was_asked_for(cli: Cli, path: Path) -> None:
     command = ("read", path, "--columns", "at,number", "--no-index", "--format", "csv", "--zone")

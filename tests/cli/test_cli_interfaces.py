@@ -66,6 +66,15 @@ def test_what_is_written_is_what_a_method_writer_writes(
         assert cli.ok("read", ours, "--format", "hex", "--no-index").raw == expected
 
 
+def test_calls_are_written_whatever_is_set_from_outside(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_READ_AFTER_REPLICA_ACKNOWLEDGED", "1")
+    (tmp_path / "one.jsonl").write_text('"EURUSD"\n')
+    command = ("write", tmp_path / "queue", "--create", tmp_path / "one.jsonl")
+    assert cli.ok(*command, "-m", "halt", "-i", MARKET).out.startswith("written=1 ")
+
+
 @pytest.mark.parametrize(("method", "text", "call"), CALLS)
 def test_what_is_read_has_all_names(
     cli: Cli, path: Path, method: str, text: str, call: Callable[[Market], None]

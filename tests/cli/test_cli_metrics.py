@@ -9,12 +9,18 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import quire
 from cli_runs import Cli, started
 from paths import ROOT
-from quire.cli.verbs.metrics import _queues, metrics  # pyright: ignore[reportPrivateUsage]
+from quire.cli.verbs.metrics import (
+    _look_for_queues,  # pyright: ignore[reportPrivateUsage]
+    _queues,  # pyright: ignore[reportPrivateUsage]
+    metrics,
+)
+from quire.metrics.prometheus import Collector
 
 Samples = dict[tuple[str, str], float]
 
@@ -85,6 +91,29 @@ def test_queues_that_are_made_later_are_found(queues: Path) -> None:
     before = _queues((queues,))
     quire.open(queues / "later").close()
     assert _queues((queues,)).keys() - before.keys() == {str(queues / "later")}
+
+
+def test_a_look_that_fails_leaves_the_queues_that_are_known(
+    queues: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collector = Collector(_queues((queues,)))
+    rounds = iter(range(3))
+
+    def sleep(_: float) -> None:
+        if next(rounds, None) is None:
+            raise KeyboardInterrupt
+        for name in ("0.qx", "0.cq4"):  # as of a copy that was put beside the queues
+            (queues / name).touch()
+
+    monkeypatch.setattr("time.sleep", sleep)
+    with pytest.raises(KeyboardInterrupt):
+        _look_for_queues(collector, (queues,))
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("quire: cannot look for queues: files of more than one format")
+    registry = CollectorRegistry()
+    registry.register(collector)
+    assert parsed(generate_latest(registry).decode())["quire_up", "vanilla"] == 1
 
 
 @pytest.mark.parametrize("address", ["here", "127.0.0.1", "70000", "1:x"])

@@ -160,6 +160,19 @@ def test_tail_follows_until_it_is_interrupted(path: Path) -> None:
             assert process.wait(300) == 130
 
 
+def test_a_field_that_is_called_index_is_left_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with quire.open(tmp_path / name) as queue, queue.appender() as appender:
+            appender.write_map({"index": 7})
+    command = ("read", tmp_path, "--format", "jsonl")
+    assert cli.ok(*command, "--no-index").lines == ['{"index":7}', '{"index":7}']
+    first, _ = map(json.loads, cli.ok(*command).lines)
+    assert (first["queue"], first["message"]) == ("a", {"index": 7})
+    assert cli.ok(*command, "--where", f"index = {first['index']}").lines
+    ran = cli("read", tmp_path / "a", "--format", "csv")
+    assert (ran.code, "names index or _error" in ran.err) == (1, True)
+
+
 def test_a_directory_of_queues_is_read_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
     for name, form in (("a/one", "chronicle"), ("b", "vanilla"), ("c", "quick-queue")):

@@ -115,6 +115,27 @@ def test_a_clock_that_is_called_has_no_ring(path: Path, monkeypatch: pytest.Monk
         assert queue.ring is None
 
 
+def test_an_encrypted_queue_has_no_ring(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+    ring = quire.KeyRing({"a": b"k" * 32}, current="a")
+
+    with quire.open(path, key=ring) as queue:
+        assert queue.ring is None
+        queue.appender().write_text("a")
+    with ring.as_default(), quire.open(path) as queue:
+        assert queue.ring is None
+        assert queue.tailer().read_text() == "a"
+    assert config(cli, path)["buffer_mode"] == (None, "default")
+    monkeypatch.setenv("QUIRE_DURABILITY", "each")
+    with pytest.raises(quire.errors.UnsupportedError, match="cannot be synced") as caught:
+        quire.open(path.with_name("other"), buffer_mode="async")
+    assert caught.value.__notes__ == [
+        "options that were not given were set: durability=QUIRE_DURABILITY"
+    ]
+
+
 def test_what_quire_makes_of_a_queue_does_not_go_through_a_ring(
     path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
@@ -134,6 +155,39 @@ def test_what_quire_makes_of_a_queue_does_not_go_through_a_ring(
     quire.replay(path, out=outs[2])
 
     assert [indexes(out) for out in outs] == [indexes(path)] * len(outs)
+
+
+@pytest.mark.parametrize("verb", [["read"], ["stat"], ["tailers"], ["copy", "copied"]])
+def test_readers_do_not_seal(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, verb: list[str]
+) -> None:
+    (folder / "quire.toml").write_text("[open]\nintegrity = true\n")
+    with quire.open(path) as queue:
+        queue.appender().write_text("a")
+    assert (path / "seals.quire").exists()
+    before = {it.name: it.stat().st_mtime_ns for it in path.iterdir()}
+
+    cli.ok(verb[0], path, *verb[1:])
+    cli.ok("verify", path)
+
+    assert {it.name: it.stat().st_mtime_ns for it in path.iterdir()} == before
+    monkeypatch.setenv("QUIRE_INTEGRITY", "1")
+    cli.ok("verify", path)
+    with pytest.raises(quire.errors.ReadOnlyError, match="integrity=True seals the queue"):
+        quire.open(path, read_only=True, integrity=True)
+
+
+def test_a_wrong_setting_is_no_finding_about_seals(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    with quire.open(path, integrity=True) as queue:
+        queue.appender().write_text("a")
+    monkeypatch.setenv("QUIRE_FORCE_UNLOCK", "maybe")
+
+    for verb in ("verify", "history", "seal"):
+        ran = cli(verb, path)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert "invalid QUIRE_FORCE_UNLOCK='maybe': " in ran.err
 
 
 @pytest.mark.parametrize(

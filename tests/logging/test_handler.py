@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 import quire
 import quire.logging
 from cli_runs import Cli
-from queues import exit_code, fork
+from queues import DAY_MS, START_MS, exit_code, fork
 
 
 @pytest.fixture
@@ -281,6 +282,56 @@ def test_a_forked_child_opens_the_queue_of_the_program_again(queue: quire.Journa
     assert found == ["child", "parent"]
     logger.handlers[0].close()
     assert not queue.closed
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+def test_a_queue_that_was_renamed_is_begun_again(path: Path, key: bytes | None) -> None:
+    clock = quire.ManualClock(START_MS)
+    handler = quire.logging.Handler(path, key=key, clock=clock, roll_cycle="DAILY")
+    logger, moved = logger_of(handler), path.with_name("moved")
+    logger.info("before")
+    path.rename(moved)
+    clock.now_ms += DAY_MS
+    logger.info("\udc80")
+    logger.info("after")
+    assert handler.queue.roll_cycle.name == "DAILY"
+    handler.close()
+    with quire.KeyRing({"a": key or b"k" * 32}, current="a").as_default():
+        assert [it.text for it in records(moved)] == ["before"]
+        assert [it.text for it in records(path)] == ["\\udc80", "after"]
+
+
+@pytest.mark.parametrize("how", ["create", "open"])
+def test_a_queue_that_is_not_to_be_made_is_not_begun_again(
+    path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock) as queue:
+        handler = quire.logging.Handler(path, create=False, clock=clock)
+        logger = logger_of(handler if how == "create" else quire.logging.Handler(queue))
+        logger.info("before")
+        path.rename(path.with_name("moved"))
+        clock.now_ms += DAY_MS
+        logger.info("after")
+        assert not path.exists()
+        assert "--- Logging error ---" in capsys.readouterr().err
+        handler.close()
+
+
+def test_a_forked_child_has_the_key(path: Path) -> None:
+    ring = quire.KeyRing({"a": b"k" * 32}, current="a")
+    given = quire.logging.Handler(path, key=b"k" * 32, allow_plain=True)
+    with ring.as_default():
+        by_default = quire.logging.Handler(path.with_name("default"), key=None)
+    for handler in (given, by_default):
+        logger = logger_of(handler)
+        logger.info("parent")
+        assert exit_code(fork(partial(logger.info, "child"))) == 0
+        handler.close()
+
+    with ring.as_default(allow_plain=True):
+        assert [it.text for it in records(path)] == ["parent", "child"]
+    assert [it.text for it in records(path.with_name("default"))] == ["parent", "child"]
 
 
 def test_threads_log_whole_records(path: Path, logger: logging.Logger) -> None:

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import quire
 from paths import ROOT
+from queues import exit_code, fork
 from quire._common import replication_file
 from quire._common.replication_file import Standing
 from quire._native import ReplicaStates
@@ -328,6 +329,64 @@ def test_a_queue_that_took_the_place_of_another_is_opened(path: Path, tmp_path: 
     found = states(collector)
     assert before > 0
     assert (found["quire_up"], found["quire_end_index"]) == (1, 0)
+
+
+def test_a_queue_that_was_restored_in_its_directory_is_opened(path: Path) -> None:
+    collector = Collector({"orders": path})
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_many([b"x"] * 3)
+    assert states(collector)["quire_end_sequence"] == 3
+    for file in path.iterdir():
+        file.unlink()
+    assert states(collector) == {"quire_up": 0}
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_many([b"x"] * 2)
+    found = states(collector)
+    assert (found["quire_up"], found["quire_end_sequence"]) == (1, 2)
+
+
+def test_another_queue_of_the_same_name_is_watched(path: Path) -> None:
+    other = path.with_name("other")
+    for place, count in ((path, 3), (other, 2)):
+        with quire.open(place) as queue, queue.appender() as appender:
+            appender.write_many([b"x"] * count)
+    collector = Collector({"orders": path})
+    assert states(collector)["quire_end_sequence"] == 3
+    collector.watch({"orders": other})
+    assert states(collector)["quire_end_sequence"] == 2
+    with quire.open(path) as queue:
+        collector.watch({"orders": queue})
+        assert states(collector)["quire_end_sequence"] == 3
+
+
+def test_a_forked_child_opens_the_queue_of_a_path_again(path: Path) -> None:
+    with quire.open(path) as queue:
+        queue.appender().write_text("x")
+    collector = Collector({"orders": path})
+    assert states(collector)["quire_end_sequence"] == 1
+
+    def child() -> None:
+        assert states(collector)["quire_end_sequence"] == 1
+        path.rename(path.with_name("away"))
+        assert states(collector) == {"quire_up": 0}
+
+    assert exit_code(fork(child)) == 0
+    assert states(collector) == {"quire_up": 0}
+
+
+def test_an_encrypted_queue_needs_no_key(path: Path) -> None:
+    with quire.open(path, key=b"k" * 32) as queue:
+        queue.appender().write_text("x")
+    found = states(Collector({"orders": path}))
+    assert (found["quire_up"], found["quire_end_sequence"]) == (1, 1)
+
+
+def test_a_relative_path_stays_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quire.open(path).close()
+    monkeypatch.chdir(path.parent)
+    collector = Collector({"orders": path.name})
+    monkeypatch.chdir("/")
+    assert states(collector)["quire_up"] == 1
 
 
 def test_a_damaged_queue_is_down_and_the_others_are_up(

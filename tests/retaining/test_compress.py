@@ -385,9 +385,17 @@ def test_a_file_that_hides_the_messages_of_a_compressed_one_is_found_and_neither
     assert (finding.kind, finding.file) == ("hidden-messages", str(compressed))
     kept = (roll_file.read_bytes(), compressed.read_bytes())
     for action in ("move", "archive"):
-        report = quire.prune(orders, max_cycles=1, action=action, dest=tmp_path / action, clock=NOW)
-        assert report.removed == []
-        assert compressed.name in report.kept[0].reason
+        for dry_run in (True, False):
+            report = quire.prune(
+                orders,
+                max_cycles=1,
+                dry_run=dry_run,
+                action=action,
+                dest=tmp_path / action,
+                clock=NOW,
+            )
+            assert report.removed == []
+            assert compressed.name in report.kept[0].reason
     archive(orders, tmp_path / "archived", delete=True)
     assert (roll_file.read_bytes(), compressed.read_bytes()) == kept
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import quire
+from cli_runs import Cli
 from queues import DAY_MS, START_MS, copy_of, payloads, snapshot
 from quire._common.durable import SafeFolder
 from quire.errors import LockHeldError
@@ -304,13 +305,15 @@ def test_moving_to_another_file_system_copies_and_leaves_holes(
 
 
 def test_moving_replaces_nothing(orders: Path, tmp_path: Path) -> None:
-    (tmp_path / "20240116F.cq4").write_bytes(b"something else")
+    dest = tmp_path / "old"
+    dest.mkdir()
+    (dest / "20240116F.cq4").write_bytes(b"something else")
     with pytest.raises(
         quire.errors.UnsafePathError, match=r"another file has the name: .*20240116F"
     ):
-        prune(orders, max_cycles=1, action="move", dest=tmp_path)
+        prune(orders, max_cycles=1, action="move", dest=dest)
     assert days_in(orders) == [1, 2, 3, 4, 5]
-    assert (tmp_path / "20240116F.cq4").read_bytes() == b"something else"
+    assert (dest / "20240116F.cq4").read_bytes() == b"something else"
 
 
 def test_moving_leaves_hidden_files_of_others_alone(orders: Path, tmp_path: Path) -> None:
@@ -380,9 +383,20 @@ def test_wrong_rules_are_refused(
 
 def test_files_are_not_moved_into_a_queue(orders: Path, tmp_path: Path) -> None:
     write_days(tmp_path / "other", 1)
-    for dest in (orders, tmp_path / "other"):
-        with pytest.raises(ValueError, match="invalid dest: expected a directory outside"):
-            prune(orders, max_cycles=1, action="move", dest=dest)
+    (tmp_path / "link").symlink_to(orders)
+    for action in ("move", "archive"):
+        for dest in (orders, tmp_path / "other", orders / "old" / "of", tmp_path / "link" / "old"):
+            with pytest.raises(ValueError, match="invalid dest: expected a directory outside"):
+                prune(orders, max_cycles=1, action=action, dest=dest)
+    assert not (orders / "old").exists()
+
+
+def test_files_are_not_moved_to_where_queues_lie(orders: Path, tmp_path: Path, cli: Cli) -> None:
+    write_days(tmp_path / "other", 1)
+    found = cli.ok("stat", tmp_path, "--format", "csv").lines
+    ran = cli("prune", orders, "--max-cycles", "1", "--move", tmp_path)
+    assert (ran.code, "expected a directory beside the queue" in ran.err) == (2, True)
+    assert cli.ok("stat", tmp_path, "--format", "csv").lines == found
 
 
 def test_what_is_no_queue_is_refused(tmp_path: Path) -> None:

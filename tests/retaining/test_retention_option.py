@@ -117,7 +117,9 @@ def test_another_process_that_is_at_it_is_no_failure(
 def test_a_failure_is_logged_and_the_queue_goes_on(
     path: Path, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    (tmp_path / "20240115F.cq4").write_bytes(b"something else")
+    dest = tmp_path / "old"
+    dest.mkdir()
+    (dest / "20240115F.cq4").write_bytes(b"something else")
     failed = threading.Event()
 
     class Seen(logging.Handler):
@@ -127,7 +129,7 @@ def test_a_failure_is_logged_and_the_queue_goes_on(
 
     handler = Seen()
     logging.getLogger("quire").addHandler(handler)
-    rule = quire.Retention(max_cycles=1, action="move", dest=tmp_path)
+    rule = quire.Retention(max_cycles=1, action="move", dest=dest)
     try:
         write_days(path, clock, 2)
         with quire.open(path, clock=clock, retention=rule) as queue:

@@ -444,3 +444,28 @@ def test_it_runs_on_asyncio(place: Place) -> None:
 
     asyncio.run(run())
     assert place.results() == expected(*range(200))
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_it_finds_its_outputs_that_no_replica_has_acknowledged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_set: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    with opened(tmp_path) as place:
+        place.numbers(1, 2, 3)
+        drain(place.service()).close()
+        written = place.results()
+        place.first._note_acknowledged(place.first.last_index or 0)  # pyright: ignore[reportPrivateUsage]
+    options = {} if is_set else {"read_after_replica_acknowledged": True}
+    if is_set:
+        monkeypatch.setenv("QUIRE_READ_AFTER_REPLICA_ACKNOWLEDGED", "1")
+
+    with opened(tmp_path, **options) as place, place.service() as service:
+        drain(service)
+        assert service.handler.sum == 6
+        assert place.results() == []
+
+    monkeypatch.undo()
+    with opened(tmp_path) as place:
+        assert place.results() == written

@@ -14,7 +14,7 @@ from pause_points import Party
 from queues import DAY_MS, START_MS
 from quire.spark.read.batch_reader import planned
 from quire.spark.read.partitions import Partition
-from quire.spark.read.row_plan import RowPlan
+from quire.spark.read.row_plan import RowPlan, read
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import checked
 
@@ -59,6 +59,17 @@ def task(path: Path, **options: str) -> Path:
     file = path.parent / "task"
     file.write_bytes(pickle.dumps((Partition(planned(read)), plan)))
     return file
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_messages_that_no_replica_acknowledged_are_no_loss(
+    path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    with quire.open(path) as queue, queue.tailer() as tailer:
+        queue._note_acknowledged([*tailer][2].index)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setenv("QUIRE_READ_AFTER_REPLICA_ACKNOWLEDGED", "1")
+    share, plan = pickle.loads(task(path, failOnDataLoss=fails).read_bytes())
+    assert [row["n"] for batch in read(share, plan) for row in batch.to_pylist()] == ROWS
 
 
 def delete(path: Path) -> None:

@@ -115,6 +115,30 @@ def test_a_replayed_batch_is_dropped_and_a_new_one_or_another_writers_is_not(
     assert hidden(path) == ["another/done.json", "lock", "w/done.json"]
 
 
+@pytest.mark.usefixtures("small_chunks")
+def test_rows_that_no_replica_acknowledged_are_found_again(
+    path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_READ_AFTER_REPLICA_ACKNOWLEDGED", "1")
+    parts, write = staged(path, 0), quire.JournalAppender._write_column  # pyright: ignore[reportPrivateUsage]
+    left = iter(range(2))
+
+    def until_full(*arguments: Any, **options: Any) -> int | None:  # noqa: ANN401
+        if next(left, None) is None:
+            raise OSError("no space left")
+        return write(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(quire.JournalAppender, "_write_column", until_full)
+        with pytest.raises(OSError, match="no space left"):
+            commit(target, "w", 0, parts)
+
+    commit(target, "w", 0, parts)
+
+    monkeypatch.delenv("QUIRE_READ_AFTER_REPLICA_ACKNOWLEDGED")
+    assert found(path) == expected(0)
+
+
 def test_a_write_that_is_not_remembered_leaves_nothing(path: Path, target: Target) -> None:
     assert commit(target, "once", 0, staged(path, 0, writer="once"), kept=False)
 

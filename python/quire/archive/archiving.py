@@ -29,7 +29,7 @@ from quire.formats.detection import format_of
 from quire.handles.base import Queue
 from quire.maintenance.left_out import warn_pending, warn_plain
 from quire.opening.discovery import check_local, topics_of
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 from quire.ranges.event_time import TimeField
 
 
@@ -189,7 +189,7 @@ class _TopicRun:
         try:
             self._adopt()
             warn_pending(self._path, "archive")
-            with open_queue(self._path, read_only=True, create=False) as queue:
+            with open_whole(self._path) as queue:
                 warn_plain(self._path, "archive")
                 damaged = check_identity(topic, queue)
                 topic.root = self._root

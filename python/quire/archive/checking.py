@@ -19,7 +19,7 @@ from quire.archive.manifest import Archive, Topic, read_entry
 from quire.errors import ArchiveError, QuireError
 from quire.handles.base import Queue
 from quire.opening.discovery import topics_of
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 
 
 def verify(
@@ -83,7 +83,7 @@ def _verify_topic(
     topic: Topic, path: str | None, verified: Verified, progress: ProgressCounter
 ) -> None:
     try:
-        opened = nullcontext() if path is None else open_queue(path, read_only=True, create=False)
+        opened = nullcontext() if path is None else open_whole(path)
     except (QuireError, OSError) as error:
         verified.failed.append(Failure(topic.name, None, str(error)))
         opened = nullcontext()

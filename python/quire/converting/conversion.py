@@ -30,7 +30,7 @@ from quire.formats.columns import Columns
 from quire.formats.detection import FORMATS
 from quire.handles.base import Queue
 from quire.maintenance.left_out import warn_left_out
-from quire.opening.opener import opened_source
+from quire.opening.opener import opened_whole
 from quire.ranges.damage import ON_DAMAGE, Lost
 
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -128,7 +128,7 @@ def convert(  # noqa: PLR0913 - by keywords
     path = Path(arguments.path("dest", dest)).absolute()
     if into == PARQUET:
         need_arrow()
-    with opened_source(source) as queue:
+    with opened_whole(source) as queue:
         _check_apart(Path(queue.path), path)
         warn_left_out(queue.path, "conversion")
         plan = Source(queue, skips=on_damage == "skip")

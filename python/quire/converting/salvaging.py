@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quire.errors import UnsupportedError
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import opened_source
+from quire.opening.opener import opened_whole
 
 if TYPE_CHECKING:
     from quire.converting.conversion import Converted
@@ -52,7 +52,7 @@ def salvage(
     """
     from quire.converting.conversion import convert
 
-    with opened_source(damaged, "damaged") as queue:
+    with opened_whole(damaged, "damaged") as queue:
         if not isinstance(queue, JournalQueue):
             raise UnsupportedError(
                 f"only a Chronicle Queue can be salvaged: path={damaged} (quire repair rebuilds the"

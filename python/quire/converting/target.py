@@ -13,7 +13,7 @@ from quire.formats.columns import Columns
 from quire.formats.journal import JOURNAL
 from quire.formats.protocols import AnyTailer
 from quire.handles.base import Queue
-from quire.opening.opener import open_as
+from quire.opening.opener import OF_RESULTS, open_as
 from quire.ranges.range import read_chunk
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class QueueTarget:
         self.longest = self._adapter.longest(_LARGEST_BLOCK if self._grows else block_bytes)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
-        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
+        options: dict[str, Any] = {**OF_RESULTS}
         if self._adapter is source.adapter and self._adapter.is_wire:
             options |= self._adapter.options_like(source.queue)
         if settings.block_bytes is not None:

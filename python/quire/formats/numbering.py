@@ -71,7 +71,7 @@ class Periods(NamedTuple):
 def start_options(queue: Queue) -> dict[str, Any]:
     """Return the settings of a queue whose cycles start when those of another one do."""
     if queue.roll_time_zone == "UTC":
-        return {"epoch_ms": queue.epoch_ms}
+        return {"epoch_ms": queue.epoch_ms, "roll_time": None, "time_zone": None}
     days, time_ms = divmod(queue.epoch_ms, _DAY_MS)
     time = datetime.fromtimestamp(time_ms / 1000, UTC).time()
     return {

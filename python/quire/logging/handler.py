@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 from quire._common import arguments
-from quire.errors import ForkedError, WireError
+from quire.errors import ForkedError, NotAQueueError, QuireError, TableLostError, WireError
 from quire.handles.base import Queue
 from quire.handles.journal.queue import JournalQueue
 from quire.logging.log_record import plain, record_of
 from quire.opening.opener import open as open_queue
+from quire.sealed.key_ring import KeyRing, default_allows_plain, default_ring, ring_of
+
+_UNENCODABLE: Final = (OverflowError, TypeError, UnicodeError, WireError)
 
 
 class Handler(logging.Handler):
@@ -22,7 +25,8 @@ class Handler(logging.Handler):
     The message is not formatted: its template and arguments are stored, and the reader of the
     record formats them. A failure never reaches the program: it goes to ``handleError``, as for
     every handler. A forked child opens the queue again, and any number of processes may log to one
-    queue.
+    queue. Where *queue* is a path, a new queue is begun there if the directory is renamed or
+    removed.
 
     Args:
         queue: The queue, or the path of one.
@@ -69,6 +73,8 @@ class Handler(logging.Handler):
         super().__init__(level)
         self._is_own = not isinstance(queue, Queue)
         self._queue = _opened(queue, options)
+        self._options = options
+        self._keys = _keys_of(options)
         self._appender = self._queue.appender()
         self._is_open = True
 
@@ -97,22 +103,66 @@ class Handler(logging.Handler):
     def _append_after(self, error: Exception, record: logging.LogRecord) -> None:
         """Append a record after the first attempt failed."""
         try:
-            if isinstance(error, ForkedError):
-                self._reopen()
-                self.emit(record)
-            elif isinstance(error, OverflowError | TypeError | UnicodeError | WireError):
-                self._appender.write_message(plain(record))
+            if isinstance(error, _UNENCODABLE):
+                self._append_plain(record)
+            elif self._is_open_again(error):
+                self._append_again(record)
             else:
                 self.handleError(record)
         except Exception:  # noqa: BLE001 - as above
             self.handleError(record)
 
+    def _append_plain(self, record: logging.LogRecord) -> None:
+        try:
+            self._appender.write_message(plain(record))
+        except QuireError as error:
+            if not self._is_open_again(error):
+                raise
+            self._appender.write_message(plain(record))
+
+    def _append_again(self, record: logging.LogRecord) -> None:
+        try:
+            self._appender.write_message(record_of(record))
+        except _UNENCODABLE:
+            self._appender.write_message(plain(record))
+
+    def _is_open_again(self, error: Exception) -> bool:
+        """Open a queue after an error that says that it has to be; return whether it was opened."""
+        if isinstance(error, ForkedError):
+            self._reopen()
+        elif isinstance(error, TableLostError | NotAQueueError) and self._is_own:
+            self._begin_anew()
+        else:
+            return False
+        return True
+
     def _reopen(self) -> None:
         """Open the queue again in a child, which cannot use the parent's handles."""
         reopen, of_queue = self._queue.__reduce__()
-        self._queue = reopen(*of_queue)
+        with self._with_keys():
+            self._queue = reopen(*of_queue)
         self._is_own = True
         self._appender = self._queue.appender()
+
+    def _begin_anew(self) -> None:
+        """Open the queue that is at the path now: the one that was there was renamed or removed."""
+        with self._with_keys():
+            queue = _opened(self._queue.path, self._options)
+        before, self._queue = self._queue, queue
+        self._appender = queue.appender()
+        with suppress(QuireError, OSError):
+            before.close()
+
+    def _with_keys(self) -> AbstractContextManager[None]:
+        ring, allow_plain = self._keys
+        return nullcontext() if ring is None else ring.as_default(allow_plain=allow_plain)
+
+
+def _keys_of(options: dict[str, Any]) -> tuple[KeyRing | None, bool]:
+    """Return the keys that a queue is opened with, and whether it may hold plain messages."""
+    if (key := options.get("key")) is not None:
+        return ring_of(key), bool(options.get("allow_plain"))
+    return default_ring(), default_allows_plain()
 
 
 def _opened(queue: Queue | str | PathLike[str], options: dict[str, Any]) -> JournalQueue:

@@ -11,7 +11,7 @@ from quire._common.durable import SafeFolder
 from quire._native import train_dictionary
 from quire.formats.adapters import require_journal
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 from quire.sealed.key_file import dictionary_file, options_for
 from quire.sealed.key_ring import KeyRing
 from quire.sealed.needed_files import CURRENT, DICTIONARY_LIMIT, put_needed
@@ -88,7 +88,7 @@ def compress_dictionary(
 
 def _newest(place: str | PathLike[str], samples: int, key: bytes | KeyRing | None) -> list[bytes]:
     options = {} if key is None else {"key": key}
-    opened = cast("JournalQueue", cast("Any", open_queue)(place, read_only=True, **options))
+    opened = cast("JournalQueue", open_whole(place, **options))
     with opened as queue, queue.tailer() as tailer:
         tailer.direction = "backward"
         tailer.to_end()

@@ -16,7 +16,7 @@ from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import read_merged
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 
 _BETWEEN_REPORTS = 1024
 
@@ -89,9 +89,7 @@ def merge_queues(
     path = Path(arguments.path("dest", dest)).absolute()
     cycle_name = None if roll_cycle is None else RollCycle(roll_cycle).name
     with ExitStack() as opened:
-        queues = [
-            opened.enter_context(open_queue(it, read_only=True, create=False)) for it in paths
-        ]
+        queues = [opened.enter_context(open_whole(it)) for it in paths]
         total = sum(it.entry_count for it in queues)
         found = [_Source(it, opened.enter_context(closing(tailer_of(it)))) for it in queues]
         with working_folder(path, [Path(it.path) for it in queues], "merging") as folder:

@@ -51,6 +51,7 @@ class Moves(NamedTuple):
 
 LOCK: Final = "quire.retention.lock"
 """Held by whatever removes cycles; Java ignores the file."""
+_WHOLE: Final[dict[str, Any]] = {"buffer_mode": "none", "read_after_replica_acknowledged": False}
 _UNFINISHED: Final = re.compile(rf"\..*\.cq4{COMPRESSED}\.[0-9a-f]+\.tmp")
 
 
@@ -167,7 +168,7 @@ def removal(path: str, *, table: Identity | None = None, **options: Any) -> Gene
         _check_table(folder, table)
         with (
             folder.locked(LOCK),
-            open_queue(path, create=False, buffer_mode="none", **options) as queue,
+            open_queue(path, create=False, **_WHOLE, **options) as queue,
             Removal(queue, folder) as found,
         ):
             _check_table(folder, queue._table_identity())  # noqa: SLF001 - the package's own

@@ -15,8 +15,9 @@ from quire._native import ManualClock
 from quire.errors import LockHeldError, MessageTooLargeError
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
 from quire.formats.journal import JOURNAL
+from quire.formats.numbering import start_options
 from quire.formats.protocols import AnyQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import OF_RESULTS, open_as
 
 
 @contextmanager
@@ -107,11 +108,11 @@ class Result:
     def __init__(self, path: Path, like: AnyQueue, roll_cycle: str | None = None) -> None:
         """Create it."""
         self._clock = ManualClock(0)
-        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each message
+        options: dict[str, Any] = {**OF_RESULTS}
         if (journal := journal_of(like)) is not None:
             options |= {"roll_cycle": journal.roll_cycle, "source_id": journal.source_id}
             if roll_cycle is None:
-                options["epoch_ms"] = journal.epoch_ms
+                options |= start_options(journal)
         if roll_cycle is not None:
             options["roll_cycle"] = roll_cycle
         self._path = path
@@ -120,7 +121,7 @@ class Result:
         self.messages = 0
 
     def _open(self) -> None:
-        self._queue = open_queue(self._path, format="chronicle", clock=self._clock, **self._options)
+        self._queue = open_as(JOURNAL.name, self._path, clock=self._clock, **self._options)
         self._appender = self._queue.appender()
 
     def append(self, payload: bytes, time_ms: int) -> None:

@@ -14,7 +14,7 @@ from quire._common import arguments
 from quire._common.durable import SafeFolder
 from quire._common.roll_file_names import CHECKSUMS
 from quire._native import hash_cycle
-from quire.errors import QuireError, SealError, UnsupportedError
+from quire.errors import QuireError, SealError, SettingError, UnsupportedError
 from quire.formats import detection
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
@@ -309,6 +309,8 @@ def check_seals(path: str, wanted: Wanted) -> Iterator[Row]:
                     changed.add(row[1])
                 yield row
             yield from check_appended(queue, folder, changed)
+    except SettingError:
+        raise
     except QuireError as error:
         yield "seals", path, None, str(error), "a queue to compare with its seals"
 

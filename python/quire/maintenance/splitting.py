@@ -15,7 +15,7 @@ from quire.errors import UnsupportedError
 from quire.formats.adapters import tailer_of
 from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 from quire.ranges.damage import Skipped, messages_of
 
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -76,7 +76,7 @@ def split_queue(
     arguments.function("a function of an excerpt")("key", key)
     results: dict[str, Result] = {}
     with (
-        open_queue(given, read_only=True, create=False) as queue,
+        open_whole(given) as queue,
         working_folder(path, [Path(queue.path)], "splitting") as folder,
         ExitStack() as opened,
     ):

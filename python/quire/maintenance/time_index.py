@@ -17,7 +17,7 @@ from quire.formats.adapters import count_of
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.maintenance.removal import LOCK
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_whole
 from quire.ranges.event_time import TimeField
 from quire.sealed.key_file import is_encrypted
 
@@ -70,7 +70,7 @@ def build_time_index(
             f" path={place} (appenders with time_index=True leave the times at which messages came)"
         )
     with (
-        open_queue(place, read_only=True, create=False, format="chronicle") as queue,
+        open_whole(place, format="chronicle") as queue,
         SafeFolder.at(_folder_of(place)) as folder,
         queue.tailer() as tailer,
     ):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from quire._common.file_identity import identity_of
+from quire._common.file_identity import identity_at, identity_of
 from quire.errors import NotAQueueError, QuireError
-from quire.formats.adapters import adapter_at, is_queue
+from quire.formats.adapters import adapter_at, is_queue, journal_of
 from quire.formats.protocols import AnyQueue
 from quire.metrics.queue_state import StateReader
 from quire.metrics.snapshot import Histogram, Metrics, metrics_of
+from quire.opening.discovery import TABLE
+from quire.sealed.key_ring import structure_only
 
 _log: Final = logging.getLogger("quire")
 
@@ -191,9 +194,13 @@ class Watch:
     def set(self, queues: Mapping[str, Watched]) -> None:
         """Watch only these queues; those already watched stay open."""
         known = self._queues
-        self._queues = {name: known.get(name) or _Source(it) for name, it in queues.items()}
-        for name in known.keys() - self._queues.keys():
-            known[name].close()
+        self._queues = {
+            name: known[name] if name in known and known[name].is_of(it) else _Source(it)
+            for name, it in queues.items()
+        }
+        for name, source in known.items():
+            if self._queues.get(name) is not source:
+                source.close()
 
     def metrics(self) -> dict[str, Metrics]:
         """
@@ -250,10 +257,18 @@ class _Source:
     """A queue that was given, or that is opened by its path."""
 
     def __init__(self, given: Watched) -> None:
-        self._path = None if is_queue(given) else Path(cast("str | PathLike[str]", given))
+        self._given = given
+        self._path = None if is_queue(given) else _absolute(given)
         self._queue: AnyQueue | None = given if is_queue(given) else None
         self._reader = None if self._queue is None else StateReader(self._queue)
         self._opened_as: tuple[int, int] | None = None
+        self._pid = os.getpid()
+
+    def is_of(self, given: Watched) -> bool:
+        """Return whether this is the source of a queue, or of a path."""
+        if is_queue(given) or self._path is None:
+            return given is self._given
+        return _absolute(given) == self._path
 
     def metrics(self) -> Metrics | None:
         """Return the metrics; None if there is no queue."""
@@ -268,6 +283,13 @@ class _Source:
             self._queue.close()
             self._queue = None
 
+    def _has_its_table(self, path: Path) -> bool:
+        """Return whether the open queue's table is at its place: that of a restored one is not."""
+        journal = journal_of(self._queue)
+        if journal is None or not path.is_dir():
+            return True
+        return journal._table_identity() == identity_at(path / TABLE)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
     def _is_open(self, path: Path) -> bool:
         """Open the queue at the path unless it is already open; return whether there is one."""
         try:
@@ -276,14 +298,17 @@ class _Source:
             self.close()
             return False
         identity = identity_of(found)
-        if self._queue is not None and identity == self._opened_as:
+        if self._pid != os.getpid():
+            self._queue, self._pid = None, os.getpid()  # a forked child has handles of its own
+        if self._queue is not None and identity == self._opened_as and self._has_its_table(path):
             return True
         self.close()
         try:
             adapter = adapter_at(path)
             if adapter is None:
                 return False
-            opened: AnyQueue = adapter.open(str(path.absolute()))
+            with structure_only():
+                opened: AnyQueue = adapter.open(str(path))
         except (NotAQueueError, FileNotFoundError):
             return False
         self._queue, self._opened_as, self._reader = opened, identity, StateReader(opened)
@@ -297,4 +322,9 @@ def label_of(name: str) -> str:
 
 def _path_of(queue: Watched) -> str:
     """Return the name of a queue that was given without one."""
-    return queue.path if is_queue(queue) else str(Path(cast("str", queue)).absolute())
+    return queue.path if is_queue(queue) else str(_absolute(queue))
+
+
+def _absolute(path: object) -> Path:
+    """Return a path that stays the same when the process changes its working directory."""
+    return Path(cast("str | PathLike[str]", path)).absolute()

@@ -270,6 +270,27 @@ def open_as(kind: str, path: str | PathLike[str], **options: Any) -> Any:  # noq
     return _BY_SETTINGS.open("open_as", path, {"format": kind, **options})
 
 
+OF_RESULTS: Final[Mapping[str, Any]] = {
+    "buffer_mode": "none",
+    "max_clock_ahead_s": None,
+    "read_after_replica_acknowledged": False,
+    "time_index": False,
+}
+"""
+Options of a queue that is made of others, by their names in settings.
+
+Its clock is set for each message: what is set from outside for appends of now does not fit it.
+"""
+
+
+def open_whole(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
+    """Open a queue to read all that it holds: what no replica has acknowledged, too."""
+    found = cast("Any", open)
+    return found(
+        path, read_only=True, create=False, read_after_replica_acknowledged=False, **options
+    )
+
+
 @contextmanager
 def opened_source(source: QueueOrPath, name: str = "source") -> Generator[Queue]:
     """Open a queue read-only, or use an open one and leave it open; *name* is for errors."""
@@ -277,4 +298,14 @@ def opened_source(source: QueueOrPath, name: str = "source") -> Generator[Queue]
         yield source
         return
     with open(arguments.queue_path(name, source), read_only=True, create=False) as queue:
+        yield queue
+
+
+@contextmanager
+def opened_whole(source: QueueOrPath, name: str = "source") -> Generator[Queue]:
+    """Do the same with :func:`open_whole`."""
+    if isinstance(source, Queue):
+        yield source
+        return
+    with open_whole(arguments.queue_path(name, source)) as queue:
         yield queue

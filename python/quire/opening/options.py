@@ -336,7 +336,8 @@ class OpenOptions(Options):
         ),
     )
     force_unlock: Literal["dead", "never", "always"] = field(
-        default="dead", metadata=option(arguments.text, JOURNAL, parse=str)
+        default="dead",
+        metadata=option(arguments.one_of("dead", "never", "always"), JOURNAL, parse=str),
     )
     wire_type: str | None = field(
         default=None,

@@ -28,6 +28,7 @@ from quire.opening.options import (
     refuse_unknown,
 )
 from quire.opening.settings import Setting, for_opening, settings
+from quire.sealed.key_file import is_encrypted
 
 _P = ParamSpec("_P")
 _Q = TypeVar("_Q")
@@ -71,11 +72,11 @@ class Opener:
         path = arguments.path("path", path)
         may_create = options.get("create", True) and not options.get("read_only")
         adapter, exists = format_to_open(path, asked, may_create=bool(may_create))
-        applied = for_opening(adapter.name, options, found, exists=exists) if found else {}
+        applied = applied_to(adapter.name, path, options, found, exists=exists) if found else {}
         options |= {name: it.value for name, it in applied.items()}
         try:
             return self.handles[adapter.name]._reopen(path, native(adapter, options))  # noqa: SLF001
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, UnsupportedError) as error:
             _note(error, applied)
             raise
 
@@ -113,6 +114,19 @@ class Opener:
         if self.only is not None and formats and all(self.only not in it for it in formats):
             raise _not_an_option(adapter_named(self.only), name, value)
         refuse_unknown(call, {name: value}, self.known)
+
+
+def applied_to(
+    kind: str,
+    path: str,
+    given: Mapping[str, object],
+    found: Mapping[str, Setting],
+    *,
+    exists: bool,
+) -> dict[str, Setting]:
+    """Return the settings that apply to a queue, or to a new one, and were not given."""
+    known = {**given, "key": path} if is_encrypted(path) else given
+    return for_opening(kind, known, found, exists=exists)
 
 
 def _note(error: Exception, applied: Mapping[str, Setting]) -> None:

@@ -56,6 +56,10 @@ def for_opening(
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
         names -= MODES
+    if given.get("read_only"):
+        names.discard("integrity")  # a reader seals nothing
+    if given.get("key") is not None:
+        names -= MODES  # a ring would hold plain messages
     if given.get("durability", "process") != "process":
         names -= MODES  # an append would return before what the program asked for holds
     for group in _TOGETHER:

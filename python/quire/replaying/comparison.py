@@ -14,7 +14,7 @@ from quire._common import arguments
 from quire._native import Excerpt
 from quire.formats.columns import Columns
 from quire.handles.base import Queue
-from quire.opening.opener import QueueOrPath, opened_source
+from quire.opening.opener import QueueOrPath, opened_whole
 from quire.ranges.range import (
     Chunks,
     Point,
@@ -169,7 +169,7 @@ class _Side:
         end: Point | None,
         time_field: str | None,
     ) -> None:
-        queue = stack.enter_context(opened_source(source))
+        queue = stack.enter_context(opened_whole(source))
         stretch = range_of(queue, start, end, time_field=time_field)
         self.chunks = Chunks(stack.enter_context(queue.tailer()), stretch)
         self.waiting: deque[Excerpt] = deque()

@@ -27,7 +27,7 @@ from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
 from quire.handles.base import Appender
 from quire.maintenance.left_out import warn_plain
-from quire.opening.opener import QueueOrPath, open_as, opened_source
+from quire.opening.opener import OF_RESULTS, QueueOrPath, open_as, opened_source
 from quire.ranges.damage import Skipped
 from quire.ranges.range import (
     PointLike,
@@ -369,7 +369,7 @@ def out_options(
     adapter = adapter_of(source)
     options = adapter.options_like(source)
     kind = adapter_named(options.pop("format", None)).name
-    options["buffer_mode"] = "none"  # the clock is set for each message
+    options |= OF_RESULTS
     if not _is_timed(source):
         if roll_cycle is not None:
             raise ValueError(f"{article(adapter.title)} has no cycles: roll_cycle={roll_cycle}")

@@ -65,17 +65,25 @@ class Saver(ABC):
 
 def check_dest(rule: Rule, path: str) -> None:
     """
-    Check that files are not moved into a queue.
+    Check that files are not moved into a queue, nor into a directory of queues.
+
+    What lies in a queue's directory is not part of its copies; and a directory with roll files is a
+    queue, so that those below it are no longer found.
 
     Raises:
-        ValueError: *dest* lies in the queue.
+        ValueError: *dest* lies in a queue, or files would be moved to where the queue lies.
 
     """
     if rule.dest is None:
         return
-    dest = Path(os.fsdecode(rule.dest))
-    if (dest / TABLE).exists() or (dest.exists() and dest.samefile(path)):
+    dest, queue = Path(os.fsdecode(rule.dest)).resolve(), Path(path).resolve()
+    if dest.is_relative_to(queue) or any((it / TABLE).exists() for it in (dest, *dest.parents)):
         raise ValueError(f"invalid dest: expected a directory outside any queue, found {dest}")
+    if rule.action == "move" and queue.is_relative_to(dest):
+        raise ValueError(
+            "invalid dest: expected a directory beside the queue, not one that the queue is in,"
+            f" found {dest} queue={queue}"
+        )
 
 
 @contextmanager

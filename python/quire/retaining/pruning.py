@@ -258,7 +258,8 @@ class Run:
         holders, stale = without_stale(cycles.holders(), listed, self._rule.limits, now_ms)
 
         def blocked(cycle: Cycle) -> str | None:
-            return cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number)
+            kept = cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number)
+            return kept or self._hidden_in(cycle)
 
         found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
         report.kept += found.kept

@@ -41,7 +41,7 @@ def done(output: JournalQueue, inputs: Iterable[int]) -> list[RecoveryPoint]:
     Only the last one may lack outputs: nothing was handled after it.
     """
     ids = set(inputs)
-    with output.tailer(on_missing="skip") as tailer:
+    with output._whole() as queue, queue.tailer(on_missing="skip") as tailer:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if len(ids) == 1:
             _go_to_newest(tailer, ids)
         return _read_plan(tailer, ids)

@@ -159,6 +159,8 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
             read_only=True,
             create=False,
             wire_type=options.wire_type,
+            # What is planned are all messages: those held back would count as lost.
+            read_after_replica_acknowledged=False,
             **options.key.opening(path),
         )
     except EncryptionError:

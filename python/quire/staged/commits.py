@@ -329,6 +329,7 @@ def opened(target: Target) -> Generator[_Open]:
         options = _options(target, root, cipher)
         if cipher is not None:
             options["allow_plain"] = True  # plain messages of other writers are skipped
+        options["read_after_replica_acknowledged"] = False  # else its own rows are not found again
         with open_queue(
             target.path, format="chronicle", buffer_mode="none", key=ring, **options
         ) as queue:

@@ -73,7 +73,7 @@ pub fn put(out: &mut String, style: Style, columns: &[Column<'_>], row: usize) -
             column.put(out, style, row)?;
             match style {
                 Style::Csv => quote(out, start, columns.len() == 1),
-                _ => join_lines(out, start),
+                _ => escape_ends(out, start),
             }
         }
     }
@@ -91,10 +91,11 @@ fn quote(out: &mut String, start: usize, is_alone: bool) {
     }
 }
 
-fn join_lines(out: &mut String, start: usize) {
-    if out[start..].contains('\n') {
-        let joined = out[start..].replace('\n', "\\n");
-        out.replace_range(start.., &joined);
+/// Escapes what would end a cell of text: line ends, and the tabs that separate cells.
+fn escape_ends(out: &mut String, start: usize) {
+    if out[start..].contains(['\n', '\t']) {
+        let escaped = out[start..].replace('\n', "\\n").replace('\t', "\\t");
+        out.replace_range(start.., &escaped);
     }
 }
 

@@ -123,7 +123,10 @@ class ColumnPrinter:
             ways = "--schema (a file of names and types, or module:Name)"
             if self._style != "arrow":
                 ways = f"--columns, or with their types by {ways}"
-            raise click.ClickException(f"the messages have no common columns: name them by {ways}")
+            raise click.ClickException(
+                "the messages have no common columns, or fields of the names index or _error, which"
+                f" are taken: name them by {ways}"
+            )
         self._is_started = True
         if self._style == "csv":
             self._put_heading()

@@ -72,7 +72,7 @@ class MessagePrinter:
     def _write(self, text: bytes) -> None:
         if not text:
             return
-        if self._source and self._style == "jsonl":
+        if self._source and self._style == "jsonl" and self._with_index:
             name = json.dumps(self._source).encode()
             text = _LINE.sub(lambda _: b'{"queue": ' + name + b', "index"', text)
         if self._is_array:

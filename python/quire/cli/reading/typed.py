@@ -46,7 +46,13 @@ class TypedCalls:
         """Make the temporary queue."""
         directory = self._stack.enter_context(tempfile.TemporaryDirectory())
         queue = self._stack.enter_context(
-            quire.open(directory, block_bytes=2**16, buffer_mode="none")
+            quire.open(
+                directory,
+                block_bytes=2**16,
+                buffer_mode="none",
+                integrity=False,
+                read_after_replica_acknowledged=False,
+            )
         )
         self._appender = self._stack.enter_context(queue.appender())
         tailer = self._stack.enter_context(queue.tailer())

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from quire.cli.exit_codes import OK, print_error
+import quire
+from quire.cli.exit_codes import OK, error_text, print_error
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.reading.sources import sources_of
 from quire.cli.signals import exit_on_sigterm
@@ -72,10 +73,17 @@ def metrics(paths: tuple[Path, ...], *, listen: Address | None) -> int:
 
 
 def _look_for_queues(collector: Collector, paths: tuple[Path, ...]) -> None:
-    """Look for queues again and again, until interrupted."""
+    """Look for queues again and again, until interrupted; while that fails, those known stay."""
+    failure = ""
     while True:
         time.sleep(_LOOK_S)
-        collector.watch(_queues(paths))
+        try:
+            collector.watch(_queues(paths))
+        except (quire.QuireError, OSError, click.ClickException) as error:
+            if failure != (failure := error_text(error)):
+                print_error(f"cannot look for queues: {failure}")
+        else:
+            failure = ""
 
 
 def _queues(paths: tuple[Path, ...]) -> dict[str, Path]:

@@ -110,7 +110,7 @@ def read(path: Place, **more: Any) -> int:  # noqa: ANN401 - click checks them
 
     An EXPRESSION compares fields: =, !=, <, <=, >, >=, ~ (regular expression), in (...), is null,
     with and, or, not and parentheses. Text is in quotes; trade.price is the field price within
-    trade.
+    trade; index is the message's index, whatever fields it has.
 
     \b
     yaml   as Java's tools print it

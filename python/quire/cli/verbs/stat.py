@@ -26,6 +26,7 @@ from quire.formats.adapters import adapter_named
 from quire.maintenance.kinds import KINDS
 from quire.opening import settings
 from quire.opening.options import OPTIONS
+from quire.opening.resolving import applied_to
 
 _TAILER: Final = "index."
 _HELD_SINCE: Final = "quire.heldSince"  # shown beside the lock
@@ -120,7 +121,7 @@ def _options_of(path: Place) -> Iterator[dict[str, Any]]:
     kind = detection.format_of(str(path))
     exists, kind = kind is not None, adapter_named(kind).name
     outside = settings.settings()
-    found = settings.for_opening(kind, {}, outside, exists=exists)
+    found = applied_to(kind, str(path), {}, outside, exists=exists)
     found |= {name: it for name, it in outside.items() if not OPTIONS[name].opens}
     for name in sorted(settings.settable(kind, exists=exists)):
         value, origin = found.get(name, (OPTIONS[name].default, "default"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, overload
 
 from quire import _native
@@ -18,6 +19,7 @@ from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.tailer import JournalTailer
 from quire.opening import settings
+from quire.opening.discovery import lost
 from quire.sealed.key_file import options_for
 from quire.write_lock import WriteLock
 
@@ -36,6 +38,9 @@ _NOT_PICKLED = (
     "on_file_acquired",
     "on_file_released",
 )
+
+
+_OF_RINGS = {"read_buffer_mode", "write_buffer_mode", "buffer_capacity_bytes", "on_full"}
 
 
 class _Writable(Protocol):
@@ -67,6 +72,7 @@ class JournalQueue(_native.Queue, Queue):
 
     """
 
+    _decrypted_by: Mapping[str, Any] = MappingProxyType({})
     _watches: Sequence[Watch] = ()
     _listening: FileListening | None = None
 
@@ -86,7 +92,7 @@ class JournalQueue(_native.Queue, Queue):
         if started:
             return cls._started(path, kept, encryption, **started)
         queue = super()._reopen(path, kept | encryption)
-        queue._options = kept  # noqa: SLF001
+        queue._options, queue._decrypted_by = kept, encryption  # noqa: SLF001
         return queue
 
     @classmethod
@@ -131,7 +137,7 @@ class JournalQueue(_native.Queue, Queue):
         listens = on_file_acquired is not None or on_file_released is not None
         own = {"file_events": listens, "append_checksums": integrity}
         queue = super()._reopen(path, kept | encryption | own)
-        queue._options = kept  # noqa: SLF001
+        queue._options, queue._decrypted_by = kept, encryption  # noqa: SLF001
         if listens:
             events = cast("FileEvents", queue._file_events)  # noqa: SLF001
             queue._listening = FileListening(events, on_file_acquired, on_file_released)  # noqa: SLF001
@@ -148,6 +154,7 @@ class JournalQueue(_native.Queue, Queue):
         for watch in self._watches:
             watch.close()
         super().close()
+        self._decrypted_by = {}
         if self._listening is not None:
             self._listening.close()
 
@@ -160,6 +167,25 @@ class JournalQueue(_native.Queue, Queue):
     ) -> None:
         """Close the queue."""
         self.close()
+
+    @contextmanager
+    def _whole(self) -> Generator[JournalQueue]:
+        """
+        Yield the queue to read all that it holds: what no replica has acknowledged, too.
+
+        Raises:
+            TableLostError: Another directory is at the queue's path, where it is opened again.
+
+        """
+        if not self._options.get("read_after_replica_acknowledged"):
+            yield self
+            return
+        options = {name: it for name, it in self._options.items() if name not in _OF_RINGS}
+        options |= {"read_after_replica_acknowledged": False, "read_only": True}
+        with super()._reopen(self.path, {**options, **self._decrypted_by}) as whole:
+            if whole._table_identity() != self._table_identity():  # noqa: SLF001
+                raise lost(self.path)
+            yield whole
 
     def appender(
         self, *, limit: int | None = None, wait: Literal["any", "all"] | int | None = None
