@@ -257,6 +257,17 @@ def test_what_a_lost_member_had_goes_to_another(queue: RemoteQueue) -> None:
     assert not message.ack()
 
 
+def test_a_consumer_that_has_waited_takes_no_more_than_it_is_asked_for(queue: RemoteQueue) -> None:
+    group = queue.group("billing")
+    with group.consumer("one") as one, group.consumer("other") as other:
+        membership: Any = one._membership
+        assert not membership._poll()  # it waits for the next message
+        queue.appender().write_many([b"0", b"1"])
+        assert membership._connection.wait(WAIT_S)
+        found = [it.data for it in (one.read(), other.read()) if it is not None]
+        assert found == [b"0", b"1"]
+
+
 def test_a_forked_process_appends_in_an_event_loop(queue: RemoteQueue) -> None:
     appender = queue.appender()
     asyncio.run(appender.awrite_text("parent"))

@@ -193,11 +193,21 @@ class RemoteMembership(Reaching):
             raise ClosedError(f"the consumer is closed: queue={self._queue.url}")
 
     def _read(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
+        self._check_open()
         with self._lock:
-            if (missing := count - len(self._ready)) > 0:
-                self._keep(self._ask("READ", "COUNT", missing))
+            if len(self._ready) < count:
+                ends = self._connection.deadline()
+                self._connection.repeated(lambda: self._fill(count, ends), ends)
             taken, self._ready = self._ready[:count], self._ready[count:]
             return taken
+
+    def _fill(self, count: int, ends: float) -> None:
+        """Get no more than this many messages: the others are for other members."""
+        self._connection.ready(ends)
+        self._settle()
+        if (missing := count - len(self._ready)) > 0:
+            words = ("QUIRE.GROUP", "READ", self._number, "COUNT", missing)
+            self._keep(self._connection.ask(words, ends))
 
     def read_one(self) -> GroupMessage | None:
         """Return the next message."""
