@@ -369,6 +369,23 @@ def test_records_of_a_directory_that_was_replaced_are_not_those_of_the_queue_the
     assert found(path.with_name("before")) == expected(0)
 
 
+def test_no_queue_is_made_in_the_place_of_a_directory_that_was_renamed(
+    path: Path, target: Target
+) -> None:
+    commit(target, "w", 0, staged(path, 0))
+    parts = staged(path, 1)
+    path.rename(path.with_name("renamed"))
+
+    with pytest.raises(TableLostError, match="renamed, removed or replaced"):
+        commit(target, "w", 1, parts)
+    abort(target, "w", 1)
+    assert not path.exists()
+
+    path.with_name("renamed").rename(path)
+    assert commit(target, "w", 1, parts)
+    assert found(path) == expected(0, 1)
+
+
 @pytest.fixture
 def half_done(path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> list[Part]:
     """A write without a record of its own, killed within its second part, behind a chunk."""

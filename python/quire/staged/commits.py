@@ -131,6 +131,8 @@ def commit(
 
     """
     ordered = sorted(parts, key=lambda part: part.partition)
+    if ordered and target.location is None and not target.folder.exists():
+        raise lost(target.path)  # with what was staged: no queue is made in its place
     with opened(target) as found:
         _finish_all(found)
         is_new = _is_new(found, writer, batch)
