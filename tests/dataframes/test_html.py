@@ -75,3 +75,13 @@ def test_a_dataset_shows_its_first_rows(queue: quire.JournalQueue) -> None:
     queue.appender().write_map({"symbol": EVIL})
 
     assert "&lt;script&gt;" in shown(queue.scan({"symbol": "utf8"}))
+
+
+def test_a_dataset_that_cannot_be_read_shows_the_error(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "queue") as queue:
+        queue.appender().write_map({"symbol": EVIL})
+        misfit = shown(queue.scan({"symbol": "int64"}))
+        assert "the value does not fit: field=symbol" in misfit
+        assert "<script" not in misfit
+        dataset = queue.scan()
+    assert "the queue is closed" in shown(dataset)

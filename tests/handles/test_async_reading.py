@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -383,6 +385,35 @@ def test_async_with_closes_every_handle(any_queue: quire.Queue) -> None:
         return [any_queue.closed, tailer.closed, appender.closed]
 
     assert asyncio.run(main()) == [True, True, True]
+
+
+def test_a_close_that_is_cancelled_before_a_thread_is_free_is_completed(
+    queue: quire.JournalQueue,
+) -> None:
+    is_free, closing = threading.Event(), asyncio.Event()
+
+    async def read(tailer: quire.JournalTailer) -> None:
+        async with tailer:
+            closing.set()
+
+    async def main(tailer: quire.JournalTailer) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        holding = asyncio.create_task(asyncio.to_thread(is_free.wait))
+        await asyncio.sleep(0)
+        task = asyncio.create_task(read(tailer))
+        await closing.wait()
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert not tailer.closed
+        is_free.set()
+        await holding
+
+    tailer = queue.tailer("risk")
+    asyncio.run(main(tailer))
+    assert tailer.closed
+    queue.tailer("risk").close()
 
 
 def test_async_with_closes_a_queue_whose_ring_is_full_beside_other_tasks(path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 import quire
 from java_peer import JavaPeer
 from queues import payloads
-from quire.staged.commits import Target, commit
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit
 from quire.staged.staging import PartWriter, Staging
 
 pytestmark = pytest.mark.java

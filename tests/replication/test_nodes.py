@@ -17,7 +17,7 @@ import pytest
 
 import quire
 from authority import Authority
-from cli_runs import run
+from cli_runs import run, started
 from cluster import LEASE_S, Cluster, RunningEtcd, cluster_of, running_etcd
 from event_loops import until
 from ports import free_port
@@ -412,6 +412,25 @@ def test_a_name_that_another_node_has(tmp_path: Path) -> None:
         assert ran.code == 1
         assert "another node of this name lives" in ran.err.splitlines()[-1]
         assert cluster.leader() is not None
+
+
+def test_a_source_that_was_stopped_while_another_node_took_its_name_ends(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.send("a", signal.SIGSTOP)
+        assert cluster.wait_for_leader(after=1).name == "b"
+        arguments = cluster.arguments("a")
+        arguments[2], address = str(tmp_path / "other"), f"127.0.0.1:{free_port()}"
+        arguments[arguments.index(cluster.address("a"))] = address
+        with started(*arguments):
+            wait_until(
+                lambda: "a" in (nodes := cluster.view.nodes) and address in nodes["a"].value,
+                limit_s=LIMIT_S,
+            )
+            cluster.send("a", signal.SIGCONT)
+            assert cluster.ended("a") == 1
+            assert "another node of this name lives" in cluster.errors("a").splitlines()[-1]
+        assert is_refused(cluster, "a")
 
 
 def test_two_processes_for_one_copy(tmp_path: Path) -> None:

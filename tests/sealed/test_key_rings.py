@@ -18,7 +18,8 @@ import pytest
 import quire
 from quire.errors import EncryptionError
 from quire.sealed.key_source import KeySource
-from quire.staged.commits import Target, commit
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit
 from quire.staged.staging import Part, PartWriter
 
 OLD: Final = secrets.token_bytes(32)

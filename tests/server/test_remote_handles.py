@@ -14,10 +14,13 @@ from typing import Any, Literal, cast
 import pytest
 
 import quire
+from queues import exit_code, fork
 from quire.remote import RemoteAppender, RemoteQueue, RemoteTailer
 from quire.remote.address import parse
 from quire.remote.connection import Server
 from served import serving
+
+WAIT_S = 20.0
 
 
 @quire.message(alias="RemoteQuote")
@@ -65,6 +68,8 @@ def test_what_is_written_at_home_and_remotely_is_the_same(
         appender.write_many(b"%d" % number for number in range(10))
         appender.topic("LDN").write_text("hello")
         appender.topic("LDN").write_map({"n": 1})
+        appender.topic("LDN").method_writer(Market).halt("EURUSD")
+        asyncio.run(appender.topic("LDN").awrite_text("hello"))
         market = appender.method_writer(Market)
         market.price("EURUSD", 1.5)
         market.halt(symbol="EURUSD")
@@ -72,7 +77,7 @@ def test_what_is_written_at_home_and_remotely_is_the_same(
     served = quire.open(tmp_path / "queues" / "orders", read_only=True)
     kinds = [(it.read_many(100)) for it in (home.tailer(), served.tailer(), queue.tailer())]
     assert kinds[0] == kinds[1] == kinds[2]
-    assert len(kinds[0]) == queue.entry_count == 21
+    assert len(kinds[0]) == queue.entry_count == 23
     assert (queue.first_index, queue.last_index) == (served.first_index, served.last_index)
 
 
@@ -252,6 +257,40 @@ def test_what_a_lost_member_had_goes_to_another(queue: RemoteQueue) -> None:
     assert not message.ack()
 
 
+def test_a_consumer_that_has_waited_takes_no_more_than_it_is_asked_for(queue: RemoteQueue) -> None:
+    group = queue.group("billing")
+    with group.consumer("one") as one, group.consumer("other") as other:
+        membership: Any = one._membership
+        assert not membership._poll()  # it waits for the next message
+        queue.appender().write_many([b"0", b"1"])
+        assert membership._connection.wait(WAIT_S)
+        found = [it.data for it in (one.read(), other.read()) if it is not None]
+        assert found == [b"0", b"1"]
+
+
+def test_a_forked_process_appends_in_an_event_loop(queue: RemoteQueue) -> None:
+    appender = queue.appender()
+    asyncio.run(appender.awrite_text("parent"))
+
+    def child() -> None:
+        asyncio.run(asyncio.wait_for(appender.awrite_text("child"), WAIT_S))
+        appender.close()
+
+    assert exit_code(fork(child)) == 0
+    asyncio.run(appender.awrite_text("parent again"))
+    with queue.tailer() as tailer:
+        found = [tailer.read_text() for _ in range(3)]
+    assert found == ["parent", "child", "parent again"]
+
+
+def test_a_closed_appender_says_so_in_an_event_loop(queue: RemoteQueue) -> None:
+    appender = queue.appender()
+    asyncio.run(appender.awrite_text("hello"))
+    appender.close()
+    with pytest.raises(quire.errors.ClosedError):
+        asyncio.run(appender.awrite_text("hello"))
+
+
 def test_a_consumer_waits_in_an_event_loop(queue: RemoteQueue) -> None:
     async def work() -> bytes:
         async with queue.group("billing").consumer() as consumer, queue.appender() as appender:
@@ -263,6 +302,26 @@ def test_a_consumer_waits_in_an_event_loop(queue: RemoteQueue) -> None:
             return message.data
 
     assert asyncio.run(work()) == b"hello"
+
+
+def test_each_task_that_shares_a_consumer_is_woken(queue: RemoteQueue) -> None:
+    async def work() -> list[bytes]:
+        async with queue.group("billing").consumer() as consumer:
+            all_have_one = asyncio.Barrier(3)
+
+            async def take() -> bytes:
+                message = await consumer.aread()
+                assert message is not None
+                await all_have_one.wait()  # it works on the message meanwhile
+                assert message.ack()
+                return message.data
+
+            taking = [asyncio.create_task(take()) for _ in range(3)]
+            await asyncio.sleep(0.1)  # they are asleep, most often
+            queue.appender().write_many([b"0", b"1", b"2"])
+            return await asyncio.wait_for(asyncio.gather(*taking), WAIT_S)
+
+    assert sorted(asyncio.run(work())) == [b"0", b"1", b"2"]
 
 
 @pytest.mark.parametrize("kind", ["vanilla", "quick-queue"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import quire
+from event_loops import until
 from parameters import some
 from ports import free_port
 from quire.errors import WaitTimeoutError
@@ -35,9 +37,15 @@ class Restarted:
         return self._stack.enter_context(serving(self._root, *listen))[1]
 
     def restart(self, end: str) -> None:
+        self.end(end)
+        self.begin()
+
+    def begin(self) -> None:
+        self.process = self._start()
+
+    def end(self, end: str) -> None:
         getattr(self.process, end)()
         self.process.wait()
-        self.process = self._start()
 
 
 @contextmanager
@@ -148,6 +156,49 @@ def test_those_that_are_idle_go_on(tmp_path: Path, end: str) -> None:
         named.commit()
         assert appender.write_bytes(b"2") == appender.last_index_appended
         assert [it.read_bytes() for it in (named, waiting)] == [b"2"] * 2
+
+
+class Market:
+    def halt(self, symbol: str) -> None: ...
+
+
+async def taken(queue: Any, how: str, connections: list[Any]) -> None:  # noqa: ANN401
+    """Wait for a message in an event loop, and note the connection that is waited with."""
+    if how == "group":
+        consumer = queue.group("group").consumer()
+        connections.append(consumer._membership._connection)
+        message = await consumer.aread()
+        assert message.ack()
+        return
+    tailer = queue.tailer("named" if how == "named" else None)
+    connections.append(tailer._connection)
+    if how == "calls":
+        halted = list[str]()
+        handler = type("Handler", (), {"halt": lambda _, symbol: halted.append(symbol)})
+        reader = tailer.method_reader(handler(), interface=Market)
+        await reader.arun(until=lambda: halted)
+    else:
+        await tailer.aread()
+
+
+@pytest.mark.parametrize("how", ["tailer", "named", "group", "calls"])
+def test_an_event_loop_goes_on_while_the_server_is_away(tmp_path: Path, how: str) -> None:
+    """What brings the server back here is another task of the same loop."""
+
+    async def main(server: Restarted, queue: Any) -> None:  # noqa: ANN401
+        connections = list[Any]()
+        taking = asyncio.create_task(taken(queue, how, connections))
+        await asyncio.sleep(0.1)  # it waits, most often
+        server.end("kill")
+        await until(lambda: not connections[0].is_connected)
+        server.begin()
+        queue.appender().method_writer(Market).halt("EURUSD")
+        await taking
+
+    with ExitStack() as stack:
+        server = Restarted(stack, tmp_path / "queues")
+        with quire.open(f"quire://127.0.0.1:{server.port}/q", timeout_s=20) as queue:
+            asyncio.run(main(server, queue))
 
 
 def test_what_was_received_is_answered_and_nobody_else_learns_anything(tmp_path: Path) -> None:

@@ -243,6 +243,32 @@ def test_an_offset_past_the_end_of_a_file_that_was_cut_is_a_loss(tmp_path: Path)
         driver.plan()
 
 
+@pytest.mark.parametrize("roll_cycle", ["TEST4_DAILY", "WEEKLY"])
+@pytest.mark.parametrize("restarted", ["", "restarted"])
+def test_a_queue_that_ends_before_the_cycle_that_was_read_is_a_loss(
+    source: Source, caplog: pytest.LogCaptureFixture, roll_cycle: str, restarted: str
+) -> None:
+    """As an older copy does, or one whose cycles are longer: no later message would be read."""
+    driver = Driver(source)
+    driver.batch()
+    source.delete("orders")
+    clock = quire.ManualClock(START_MS)
+    with quire.open(source.path / "orders", roll_cycle=roll_cycle, clock=clock) as queue:
+        queue.appender().write_map({"n": 0})
+
+    if restarted:
+        driver.restart()
+    gone = (
+        r"others are in their place: topic=orders expected=0x\w+ first=none, the queue ends earlier"
+    )
+    with pytest.raises(DataLossError, match=gone):
+        driver.plan()
+    driver.options["failOnDataLoss"] = "false"
+    driver.restart()
+    assert [driver.plan() for _ in range(3)] == [driver.offsets] * 3
+    assert len([it for it in caplog.records if "the queue ends earlier" in it.message]) == 1
+
+
 def test_others_in_the_place_of_messages_that_were_planned_are_a_loss(tmp_path: Path) -> None:
     source = Source(tmp_path / "queues")
     source.record("orders", 6)

@@ -35,7 +35,8 @@ from quire.maintenance.sink_writes import FOLDER
 from quire.sealed.key_source import KeySource
 from quire.spark.write.sink_options import WriteOptions
 from quire.staged import commits
-from quire.staged.commits import Target, commit, finish, has
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit, finish, has
 from quire.staged.staging import Part, PartWriter, messages_of
 from replicas import wait_until
 from spark_queues import load

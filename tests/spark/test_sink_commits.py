@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,13 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import exit_code, fork, payloads
-from quire.errors import TableLostError, UnfinishedWriteError
-from quire.maintenance.sink_writes import FOLDER
+from quire._common.durable import SafeFolder
+from quire._native import BatchWriter
+from quire.errors import AppendLockedError, TableLostError, UnfinishedWriteError
+from quire.maintenance.sink_writes import FOLDER, unfinished_writes
 from quire.staged import commits, records
-from quire.staged.commits import Target, abort, commit, finish
+from quire.staged.batch_target import Target
+from quire.staged.commits import abort, commit, finish
 from quire.staged.staging import Part, PartWriter, StagedBatch, Staging, messages_of
 
 START_MS = 1_700_000_000_000
@@ -333,6 +337,77 @@ def test_a_table_that_is_replaced_amid_a_commit_is_reported_and_the_rest_comes_w
     assert not commit(target, "w", 0, staged(path, 0))
 
     assert found(path) == expected(0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("chunks", [0, 2])
+def test_a_queue_that_is_locked_to_appends_says_so_and_nothing_is_doubled(
+    path: Path, target: Target, monkeypatch: pytest.MonkeyPatch, chunks: int
+) -> None:
+    """As that of a replica is; what is not begun is not left to be completed after a promotion."""
+    append, left = quire.JournalAppender._write_column, [chunks]
+    commit(target, "w", 0, staged(path, 0))
+    with quire.open(path) as queue, ExitStack() as writers:
+
+        def write(appender: quire.JournalAppender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
+            if not left[0]:
+                locks.append(writers.enter_context(BatchWriter(queue)))
+            left[0] -= 1
+            return append(appender, *args, **named)
+
+        locks: list[BatchWriter] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(quire.JournalAppender, "_write_column", write)
+            with pytest.raises(AppendLockedError, match="at the source"):
+                commit(target, "once", 1, staged(path, 1, writer="once"), kept=False)
+        abort(target, "once", 1)
+        assert [it.name for it in unfinished_writes(str(path))] == ["once/1"][: chunks and 1]
+        assert found(path) == expected(0) + expected(1)[: PARTS[0] if chunks else 0]
+        locks[0].promote()
+
+    assert commit(target, "w", 1, staged(path, 1))
+
+    assert found(path) == expected(0, 1, 1) if chunks else expected(0, 1)
+
+
+def test_records_of_a_directory_that_was_replaced_are_not_those_of_the_queue_there(
+    path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was replaced while the lock was waited for, or as the queue was opened."""
+    locked = SafeFolder.locked
+
+    def replaced(folder: SafeFolder, name: str, wait_s: float) -> AbstractContextManager[None]:
+        path.rename(path.with_name("before"))
+        quire.open(path).close()
+        return locked(folder, name, wait_s)
+
+    parts = staged(path, 0)
+    monkeypatch.setattr(SafeFolder, "locked", replaced)
+    with pytest.raises(TableLostError, match="renamed, removed or replaced"):
+        commit(target, "w", 0, parts)
+    monkeypatch.undo()
+
+    assert found(path) == []
+    assert hidden(path) == []
+    assert commit(replace(target, path=str(path.with_name("before"))), "w", 0, parts)
+    assert found(path.with_name("before")) == expected(0)
+
+
+def test_no_queue_is_made_in_the_place_of_a_directory_that_was_renamed(
+    path: Path, target: Target
+) -> None:
+    commit(target, "w", 0, staged(path, 0))
+    parts = staged(path, 1)
+    path.rename(path.with_name("renamed"))
+
+    with pytest.raises(TableLostError, match="renamed, removed or replaced"):
+        commit(target, "w", 1, parts)
+    abort(target, "w", 1)
+    assert not path.exists()
+
+    path.with_name("renamed").rename(path)
+    assert commit(target, "w", 1, parts)
+    assert found(path) == expected(0, 1)
 
 
 @pytest.fixture

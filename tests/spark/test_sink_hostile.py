@@ -20,7 +20,8 @@ from quire._common.durable import Access
 from quire.errors import CorruptError, QuireError, UnfinishedWriteError, UnsafePathError
 from quire.maintenance.sink_writes import FOLDER
 from quire.staged import commits
-from quire.staged.commits import Target, commit, finish, has
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit, finish, has
 from quire.staged.staging import Staging
 from staged_writes import (
     MESSAGES,

@@ -19,7 +19,8 @@ from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write.sink_options import WriteOptions
 from quire.spark.write.sink_places import LocalPlace
 from quire.staged import commits
-from quire.staged.commits import Target, commit, finish
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit, finish
 from quire.staged.staging import Part, PartWriter, Staging
 
 COLUMNS = StructType().add("n", LongType())

@@ -16,7 +16,8 @@ from quire.archive import archive
 from quire.errors import UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER, MANIFEST
 from quire.staged import commits
-from quire.staged.commits import Target, commit, finish
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit, finish
 from quire.staged.staging import Part, PartWriter, Staging
 from reference import read_queue
 

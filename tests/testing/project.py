@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,22 @@ def append(queue: quire.JournalQueue, count: int) -> tuple[int, int | None]:
 
 def fail() -> None:
     raise quire.errors.WireError("on purpose")
+
+
+NAMELESS = lambda: None  # noqa: E731
+
+
+class Odd(Exception):  # noqa: N818
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def fail_oddly() -> None:
+    raise Odd("one", "two")
+
+
+def open_a_file() -> object:
+    return Path(os.devnull).open()
 
 
 def stay() -> None:
@@ -70,6 +87,27 @@ def test_a_peer_that_is_killed_has_no_result(quire_peer: Start) -> None:
     assert not staying.is_alive
 
 
+def test_a_peer_that_is_killed_as_it_sends_its_result_has_none(quire_peer: Start) -> None:
+    peer = quire_peer(bytes, 10_000_000)
+    assert peer._results.poll(60)
+    peer.kill()
+    with pytest.raises(ChildProcessError, match=r"ended without a result: .* code=-9"):
+        peer.result()
+
+
+def test_a_result_stays(quire_peer: Start) -> None:
+    peer, failed = quire_peer(abs, -1), quire_peer(fail)
+    assert [peer.result(), peer.result()] == [1, 1]
+    for _ in range(2):
+        with pytest.raises(quire.errors.WireError, match="on purpose"):
+            failed.result()
+
+
 def test_what_does_not_pickle_is_refused(quire_peer: Start) -> None:
-    with pytest.raises(TypeError, match="of a peer must be picklable"):
-        quire_peer(lambda: None)
+    for function in (lambda: None, NAMELESS):
+        with pytest.raises(TypeError, match="of a peer must be picklable"):
+            quire_peer(function)
+    with pytest.raises(TypeError, match="the result of a peer must be picklable"):
+        quire_peer(open_a_file).result()
+    with pytest.raises(ChildProcessError, match="cannot be pickled: Odd: one and two"):
+        quire_peer(fail_oddly).result()

@@ -25,4 +25,4 @@ def test_a_project_uses_the_fixtures(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "5 passed" in ran.stdout
+    assert "7 passed" in ran.stdout

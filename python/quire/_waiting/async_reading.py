@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -22,11 +23,26 @@ _T_co = TypeVar("_T_co", covariant=True)
 _T = TypeVar("_T")
 
 
+class Far(Protocol):
+    """A handle of a server, which may be away."""
+
+    def _is_buffered(self) -> bool:
+        """Return whether a read needs no server."""
+        ...
+
+    async def _prepared(self) -> bool:
+        """Return whether a read would return something without waiting, once it is known."""
+        ...
+
+
 class Awaited(Protocol):
     """A handle whose messages tasks wait for."""
 
     @property
     def _tasks(self) -> Tasks: ...
+
+    @property
+    def _far(self) -> Far | None: ...
 
     def _prepare(self) -> bool | None:
         """Return whether a read would return something without waiting; None: check again."""
@@ -74,7 +90,8 @@ class Tasks:
 
         """
         if self._waiting is None and monotonic() < self._turn_ends:
-            is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            far = handle._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            is_ready = handle._prepare() if far is None else far._is_buffered()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             if is_ready and (found := read()) is not None:
                 return found
         found = await self._read_in_turn(handle, read, timeout_s, pauser)
@@ -124,8 +141,9 @@ async def _when_there(
     if timeout_s is not None:
         timeout_s = arguments.seconds("timeout_s", timeout_s)
         ends = monotonic() + timeout_s
+    far = handle._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     while True:
-        is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        is_ready = handle._prepare() if far is None else await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if is_ready and (found := read()) is not None:
             return found
         # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
@@ -201,9 +219,7 @@ class AsyncClosing:
             True
 
         """
-        import asyncio
-
-        await asyncio.to_thread(self.close)
+        await _in_thread(self.close)
 
     async def __aenter__(self) -> Self:
         """Return it."""
@@ -217,6 +233,13 @@ class AsyncClosing:
         /,
     ) -> None:
         """Close it, as :meth:`aclose` does."""
-        import asyncio
+        await _in_thread(partial(self.__exit__, exc_type, exc, traceback))
 
-        await asyncio.to_thread(self.__exit__, exc_type, exc, traceback)
+
+async def _in_thread(close: Callable[[], object]) -> None:
+    """Close in a thread, also where this is cancelled before a thread of the loop is free."""
+    import asyncio
+    from contextvars import copy_context
+
+    closing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, close)
+    await asyncio.shield(closing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from quire._common import arguments
 from quire._common.optional_arrow import need_arrow
-from quire._waiting.async_reading import AsyncMessages, Tasks
+from quire._waiting.async_reading import AsyncMessages, Far, Tasks
 from quire.errors import WaitTimeoutError
 from quire.pausers import Pauser, pauser_of
 
@@ -57,6 +57,10 @@ class Following(Generic[_E_co]):
             payload: bool = ...,
             topic: str | None = ...,
         ) -> tuple[int, list[Table], Column | None, Column | None]: ...
+
+    @property
+    def _far(self) -> Far | None:
+        return None
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None

@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from quire import _native, pausers
 from quire._common import arguments
@@ -23,6 +23,9 @@ from quire.errors import ClosedError
 from quire.formats.remote import FarAppender, FarQueue, FarTailer
 from quire.pausers import TURN_S, Pauser
 from quire.sealed.key_file import check_letters
+
+if TYPE_CHECKING:
+    from quire._waiting.async_reading import Far
 
 _READ_AT_ONCE = 1000
 
@@ -111,6 +114,8 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
             True
 
         """
+        if (far := self._far) is not None:
+            await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         found = self._read_awaiting(1)
         if not isinstance(found, AwaitedDocument):
             return found > 0
@@ -178,6 +183,11 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
         """Close the reader."""
         self.close()
 
+    @property
+    def _far(self) -> Far | None:
+        """The remote tailer, whose server may be away; metadata is read by other means."""
+        return None if self._has_metadata else getattr(self.tailer, "_far", None)
+
     def _begin(self, pauser: Pauser | None, *, polls: bool) -> Pauser:
         if pauser is None and (polls or self._has_metadata):
             pauser = pausers.balanced()
@@ -188,6 +198,8 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
 
     async def _aread_some(self) -> bool:
         try:
+            if (far := self._far) is not None:
+                await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             found = self._read_awaiting(_READ_AT_ONCE)
             if not isinstance(found, AwaitedDocument):
                 return found > 0

@@ -15,11 +15,11 @@ from pyarrow.dataset import (
 )
 
 from quire._common import arguments
-from quire._common.notebook_table import of_table
+from quire._common.notebook_table import of_facts, of_table
 from quire.dataframes.no_files import no_files
 from quire.dataframes.scan import Scan, part_of
 from quire.dataframes.until_exit import UntilExit
-from quire.errors import UnsupportedError
+from quire.errors import QuireError, UnsupportedError
 
 _READ_AHEAD: Final = 2  # batches
 
@@ -137,7 +137,10 @@ class QueueDataset(FileSystemDataset):
         return f"QueueDataset({self._path}, columns={', '.join(self.schema.names)})"
 
     def _repr_html_(self) -> str:
-        return of_table(self.head(20))
+        try:
+            return of_table(self.head(20))
+        except (QuireError, ValueError, OSError) as error:
+            return of_facts(repr(self), [("error", error)])
 
     @property
     def _path(self) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quire._native import EventLoopWaits
+    from quire._waiting.async_reading import Far
     from quire._waiting.sleeping import Begun
     from quire.groups.membership import Membership
     from quire.pausers import Pauser
@@ -129,7 +130,7 @@ class Consumer(AsyncClosing, KnownAttributes):
         pauser = pauser_at(self, pauser)
         pauser.reset()
         while True:
-            message = self.read()
+            message = self.read() if self._prepare() else None
             if message is not None:
                 yield message
                 pauser.reset()
@@ -212,8 +213,12 @@ class Consumer(AsyncClosing, KnownAttributes):
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
         return await self._tasks.read(self, read, timeout_s)
 
+    @property
+    def _far(self) -> Far | None:
+        return self._membership._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
     def _prepare(self) -> bool:
-        return True  # only a read knows
+        return self._membership.may_deliver()
 
     def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Begun:
         return self._any._begin_wait(waits, number)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

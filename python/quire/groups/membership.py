@@ -97,6 +97,10 @@ class Membership:
         self._fits: tuple[int, int] | None = None
 
     @property
+    def _far(self) -> None:
+        return None
+
+    @property
     def closed(self) -> bool:
         """Whether the member has left the group."""
         return self._member.closed
@@ -105,6 +109,10 @@ class Membership:
     def known(self) -> int:
         """Messages before this index may have been delivered by a state whose counts are lost."""
         return self._member.known
+
+    def may_deliver(self) -> bool:
+        """Return whether a read may return a message; only the read knows."""
+        return True
 
     def sleepers(self) -> tuple[Sleeper, Sleeper]:
         """Return what is due once there is a message to claim, or one to take over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,6 +27,7 @@ from quire.formats.missing import Handle
 from quire.formats.remote import FarAppender
 from quire.handles.base import Appender
 from quire.handles.journal.acknowledging import Acknowledging
+from quire.handles.journal.subtopics import Topic
 from quire.handles.wire_writing import WireWriting
 from quire.remote import payloads
 from quire.remote.connection import Connection
@@ -76,7 +78,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._numbers = Numbers()
         self._was_silent = False
         self._last: int | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: tuple[int, ThreadPoolExecutor] | None = None  # of a process
         self._limit = limit
         self._slots: Any = None
         self._wait = wait
@@ -99,8 +101,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         for ahead in [*self._aheads]:
             ahead.close()
         self._connection.close()
-        if self._thread is not None:
-            self._thread.shutdown(wait=False)
+        if self._thread is not None and self._thread[0] == os.getpid():
+            self._thread[1].shutdown(wait=False)
 
     @property
     def is_wire(self) -> bool:
@@ -182,10 +184,11 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         """
         return self._append(_packs(self._queue, payloads), self._waits(wait))
 
-    def topic(self, key: Any, *, event: str = "to") -> RemoteTopic:  # noqa: ANN401 - any value
+    def topic(self, key: Any, *, event: str = "to") -> Topic:  # noqa: ANN401 - any value
         """Return a writer of messages that begin with a routing key."""
         self._queue.need_wire("topic")
-        return RemoteTopic(self, key, event)
+        appender: Any = self
+        return Topic(appender, key, event)
 
     def method_writer(  # noqa: PLR0913 - by keywords
         self,
@@ -445,39 +448,39 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """Append bytes without blocking the event loop; calls are served in their order."""
-        return await self._in_turn(lambda: self.write_bytes(payload))
+        return await self._awrite(lambda: self.write_bytes(payload))
 
     async def awrite_text(self, text: str, /) -> int:
         """Append text without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_text(text))
+        return await self._awrite(lambda: self.write_text(text))
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
         """Append named values without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_map(values))
+        return await self._awrite(lambda: self.write_map(values))
 
     async def awrite_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False
     ) -> int:
         """Append an object without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_message(message, cls, typed=typed))
+        return await self._awrite(lambda: self.write_message(message, cls, typed=typed))
 
     async def awrite_yaml(self, text: str) -> int:
         """Append YAML as values without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_yaml(text))
+        return await self._awrite(lambda: self.write_yaml(text))
 
     async def awrite_json(self, text: str) -> int:
         """Append JSON as values without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_json(text))
+        return await self._awrite(lambda: self.write_json(text))
 
     async def awrite_many(self, payloads: Iterable[Buffer], /) -> int | None:
         """Append many messages without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_many(payloads))
+        return await self._awrite(lambda: self.write_many(payloads))
 
     async def awrite_batch(self, batch: Any, **options: Any) -> int | None:  # noqa: ANN401 - see write_batch
         """Append columns without blocking the event loop: see :meth:`awrite_bytes`."""
-        return await self._in_turn(lambda: self.write_batch(batch, **options))
+        return await self._awrite(lambda: self.write_batch(batch, **options))
 
-    async def _in_turn(self, write: Callable[[], _T]) -> _T:
+    async def _awrite(self, write: Callable[[], _T]) -> _T:
         """Write in the appender's only thread, so that calls keep their order."""
         import asyncio
 
@@ -492,9 +495,10 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     @property
     def _threads(self) -> ThreadPoolExecutor:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "quire-remote-appender")
-        return self._thread
+        self._check_open()
+        if self._thread is None or self._thread[0] != os.getpid():  # a fork has no threads
+            self._thread = os.getpid(), ThreadPoolExecutor(1, "quire-remote-appender")
+        return self._thread[1]
 
     def __repr__(self) -> str:
         """Return the address."""
@@ -526,44 +530,3 @@ def _pack(items: list[Buffer]) -> tuple[bytes, bytes]:
     if not all(parts):
         raise ValueError("a message holds at least one byte: length=0")
     return array("i", accumulate(map(len, parts), initial=0)).tobytes(), b"".join(parts)
-
-
-class RemoteTopic:
-    """
-    Writes messages of one sub-topic, from :meth:`RemoteAppender.topic`.
-
-    Each is one document: the event ``to`` with the key, then the message.
-
-        queue.appender().topic("LDN").write_text("hello")
-    """
-
-    def __init__(self, appender: RemoteAppender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
-        self._appender, self._key = appender, key
-        self._route = _native.entry_bytes(event, key)
-
-    @property
-    def key(self) -> Any:  # noqa: ANN401 - what it was given
-        """The routing key, written before each message."""
-        return self._key
-
-    def write_bytes(self, payload: Buffer, /) -> int:
-        """Append the key and bytes."""
-        return self._appender.write_bytes(b"".join((self._route, payload)))
-
-    def write_text(self, text: str, /) -> int:
-        """Append the key and text."""
-        return self.write_bytes(_native.text_bytes(text))
-
-    def write_map(self, values: Mapping[str, Value], /) -> int:
-        """Append the key and named values."""
-        return self.write_bytes(_native.map_bytes(values))
-
-    def write_message(
-        self, message: object, cls: type | None = None, /, *, typed: bool = False
-    ) -> int:
-        """Append the key and an object."""
-        return self.write_bytes(_native.message_bytes(message, cls, typed=typed))
-
-    def __repr__(self) -> str:
-        """Return the appender and the key."""
-        return f"RemoteTopic({self._appender!r}, key={self._key!r:.80})"

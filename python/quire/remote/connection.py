@@ -36,7 +36,7 @@ Word: TypeAlias = bytes | memoryview | str | int
 
 _log = logging.getLogger("quire")
 _CHUNK: Final = 1 << 18
-_FIRST_PAUSE_S: Final = 0.02
+FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
 _MOST_MOVES: Final = 4
 
@@ -170,7 +170,7 @@ class Connection:
         self._reader: Any = None
         self._pid = 0
         self._abandoned: finalize[[socket.socket, int], Connection] | None = None
-        self._was_connected = False
+        self.was_connected = False
         self._sent_by: list[RemoteAddress] = []
         self._is_settled = False
         self.closed = False
@@ -205,7 +205,7 @@ class Connection:
         self.ask(hello, ends)
         if self._greet is not None:
             self._greet(self)
-        self._was_connected = True
+        self.was_connected = True
 
     @property
     def is_connected(self) -> bool:
@@ -341,7 +341,7 @@ class Connection:
         if self.is_connected:
             return
         self.drop()
-        pause_s = _FIRST_PAUSE_S
+        pause_s = FIRST_PAUSE_S
         while True:
             try:
                 self._connect(ends)
@@ -350,9 +350,9 @@ class Connection:
                 raise
             except (OSError, TailerInUseError) as error:
                 self.drop()
-                if not self._was_connected and not isinstance(error, TailerInUseError):
+                if not self.was_connected and not isinstance(error, TailerInUseError):
                     raise self._unreachable(error) from None
-                if monotonic() + pause_s > ends or not self._was_connected:
+                if monotonic() + pause_s > ends or not self.was_connected:
                     raise self._unreachable(error) from None
                 _log.warning(
                     "reconnecting: queue=%s pause_s=%s error=%s",
@@ -438,7 +438,7 @@ class Connection:
         else:
             self._sent_by.append(here)
             self.drop()
-            self._was_connected = False
+            self.was_connected = False
             self.server = replace(self.server, address=there)
             self.server.check()
             return
@@ -467,6 +467,6 @@ class Connection:
     def pause_after(error: QuireError, ends: float) -> None:
         """Wait a moment before a call is repeated; raise its error if it must not be."""
         is_final = isinstance(error, RefusedError) and not str(error).startswith(TRY_AGAIN)
-        if is_final or monotonic() + _FIRST_PAUSE_S > ends:
+        if is_final or monotonic() + FIRST_PAUSE_S > ends:
             raise error
-        sleep(_FIRST_PAUSE_S)
+        sleep(FIRST_PAUSE_S)

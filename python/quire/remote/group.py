@@ -21,15 +21,14 @@ from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.states import GroupMemberState, GroupState, PendingMessage, is_group_name
 from quire.remote.connection import Connection, packed
 from quire.remote.lacking import FORMAT
-from quire.remote.waiting import SocketWait, socket_watch
+from quire.remote.reaching import BLOCK_MS, Reaching
+from quire.remote.waiting import socket_watch, wake_waiting
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from quire._native import EventLoopWaits
     from quire.remote.link import RemoteLink
 
-_BLOCK_MS: Final = 20_000
 _DELIVERIES: Final = 5
 _END: Final = 2**63 - 1
 _PLACE: Final = arguments.whole(0, _END)
@@ -73,7 +72,7 @@ class _Delivered:
         return map(self.at, range(len(self.rows)))
 
 
-class RemoteMembership:
+class RemoteMembership(Reaching):
     """
     A member of a group at the server, while its connection lasts.
 
@@ -115,11 +114,29 @@ class RemoteMembership:
         """Return what is due once there may be a message."""
         return (self,)
 
-    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> SocketWait:
+    def may_deliver(self) -> bool:
+        """Return whether a read may return a message: to ask again would end a task's wait."""
         with self._lock:
-            if self._ready or self._poll():
-                return SocketWait(socket_watch(), -1, waits, number)
-            return SocketWait(socket_watch(), self._connection.fileno(), waits, number)
+            return bool(self._ready) or not self._is_awaited or self._poll()
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether a task waits, which asked the server."""
+        return not self.closed and socket_watch().has_waits(self._connection.fileno())
+
+    def _is_buffered(self) -> bool:
+        """Return whether a message is here that no task has."""
+        self._check_open()
+        return bool(self._ready)
+
+    def _asks_first(self) -> bool:
+        return not self._is_awaited
+
+    def _reach(self) -> None:
+        with self._lock:
+            self._connection.ready(self._connection.deadline())
+            if not self._ready and not self._look():
+                self._settle()
 
     def _poll(self) -> bool:
         """Let the server wait for messages; return whether it has answered already."""
@@ -130,7 +147,7 @@ class RemoteMembership:
         connection.ready(connection.deadline())
         if not self._is_asked:
             connection.send(
-                packed(["QUIRE.GROUP", "READ", self._number, "COUNT", 1, "BLOCK", _BLOCK_MS]),
+                packed(["QUIRE.GROUP", "READ", self._number, "COUNT", 1, "BLOCK", BLOCK_MS]),
                 connection.deadline(),
             )
             self._is_asked = True
@@ -138,6 +155,7 @@ class RemoteMembership:
         if is_there:
             self._is_asked = False
             self._keep(answer)
+            wake_waiting(connection.fileno())  # the others ask again
         return is_there
 
     def _keep(self, rows: Sequence[Sequence[Any]]) -> None:
@@ -155,10 +173,10 @@ class RemoteMembership:
                 self._connection.send(packed(["PING"]), ends)
                 self._keep(self._connection.receive(ends))
                 self._connection.receive(ends)
+                wake_waiting(self._connection.fileno())  # those who waited ask again
 
     def _ask(self, what: str, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever it says
-        if self.closed:
-            raise ClosedError(f"the consumer is closed: queue={self._queue.url}")
+        self._check_open()
         connection = self._connection
         with self._lock:
             ends = connection.deadline()
@@ -170,12 +188,26 @@ class RemoteMembership:
 
             return connection.repeated(exchange, ends)
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError(f"the consumer is closed: queue={self._queue.url}")
+
     def _read(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
+        self._check_open()
         with self._lock:
-            if not self._ready:
-                self._keep(self._ask("READ", "COUNT", count))
+            if len(self._ready) < count:
+                ends = self._connection.deadline()
+                self._connection.repeated(lambda: self._fill(count, ends), ends)
             taken, self._ready = self._ready[:count], self._ready[count:]
             return taken
+
+    def _fill(self, count: int, ends: float) -> None:
+        """Get no more than this many messages: the others are for other members."""
+        self._connection.ready(ends)
+        self._settle()
+        if (missing := count - len(self._ready)) > 0:
+            words = ("QUIRE.GROUP", "READ", self._number, "COUNT", missing)
+            self._keep(self._connection.ask(words, ends))
 
     def read_one(self) -> GroupMessage | None:
         """Return the next message."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from threading import RLock
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire._common import arguments
@@ -20,13 +18,13 @@ from quire.remote import payloads
 from quire.remote.connection import Connection, packed
 from quire.remote.documents import DocumentReading
 from quire.remote.lacking import FORMAT, REASONS
-from quire.remote.waiting import SocketWait, socket_watch
+from quire.remote.reaching import BLOCK_MS, TailerReaching
 
 if TYPE_CHECKING:
     from datetime import date
     from types import TracebackType
 
-    from quire._native import Buffer, Column, EventLoopWaits, Plan, Table
+    from quire._native import Buffer, Column, Plan, Table
     from quire.remote.link import RemoteLink
     from quire.remote.metadata import Documents
 
@@ -40,11 +38,9 @@ Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _COUNTED: Final = arguments.whole(0, 2**64 - 1)
 _INDEX: Final = arguments.whole(-(2**63), 2**63 - 1)
-_BLOCK_MS: Final = 20_000
-"""The longest time that the server waits before it answers that there is no message."""
 
 
-class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
+class RemoteTailer(TailerReaching, WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     """
     Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
 
@@ -254,7 +250,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         """Request the next batch; the server answers when there is one."""
         connection = self._connection
         connection.ready(connection.deadline())
-        connection.send(self._request(_BLOCK_MS), connection.deadline())
+        connection.send(self._request(BLOCK_MS), connection.deadline())
         self._is_asked = True
 
     def _forget_asked(self) -> None:
@@ -298,22 +294,17 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
 
     def _store(self) -> None:
         """Store the position of a named tailer: messages that it delivered are finished."""
-        is_old = self._name is not None and max(0, self._position) != self._stored
-        if is_old and not self._is_amid:
+        if self._is_to_store():
             self.commit()
 
-    def _prepare(self) -> bool | None:
-        """Return whether a read would return something without waiting."""
-        with self._lock:
-            self._check_open()
-            if self._at < self._count:
-                return True
-            if self._is_backward:
-                return self._fill()
-            return self._connection.repeated(self._look, self._connection.deadline())
+    def _is_to_store(self) -> bool:
+        is_old = self._name is not None and max(0, self._position) != self._stored
+        return is_old and not self._is_amid
 
     def _look(self) -> bool:
         """Request the next batch unless it was requested; return whether it has arrived."""
+        if self._is_backward:
+            return self._fill()
         while True:
             if not self._is_asked or not self._connection.is_connected:
                 self._store()
@@ -325,23 +316,19 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             if self._take(answer):
                 return True
 
-    def _sleep(self, timeout_s: float | None = None) -> bool:
-        left_s = math.inf if timeout_s is None else timeout_s
-        return self._connection.wait(min(left_s, 2 * _BLOCK_MS / 1000))
+    def _is_buffered(self) -> bool:
+        """Return whether the next message is here."""
+        self._check_open()
+        return self._at < self._count
 
-    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Any:  # noqa: ANN401 - a wait
-        handle = -1 if self._prepare() else self._connection.fileno()
-        return SocketWait(socket_watch(), handle, waits, number)
+    def _is_to_reach(self) -> bool:
+        return super()._is_to_reach() or self._is_to_store()
 
-    def spin(self, timeout_s: float | None = None) -> bool:
-        """Wait for a message without polling the server; False if none came."""
-        ends = math.inf if timeout_s is None else monotonic() + timeout_s
-        while not self._prepare():
-            left_s = ends - monotonic()
-            if left_s <= 0:
-                return False
-            self._sleep(left_s)
-        return True
+    def _reach(self) -> None:
+        with self._lock:
+            self._is_asked = self._is_asked and self._connection.is_connected
+            self._connection.ready(self._connection.deadline())
+            self._store()
 
     # Reading.
 

@@ -44,7 +44,7 @@ class SocketWatch:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._waiting: dict[int, tuple[EventLoopWaits, int]] = {}
+        self._waiting: dict[int, list[tuple[EventLoopWaits, int]]] = {}
         self._lock = threading.Lock()
         self.pid = os.getpid()
         threading.Thread(target=self._run, name="quire-remote", daemon=True).start()
@@ -52,16 +52,20 @@ class SocketWatch:
     def add(self, handle: int, waits: EventLoopWaits, number: int) -> None:
         """Wake a waiting task once a socket is readable."""
         with self._lock:
-            self._waiting[handle] = waits, number
+            self._waiting.setdefault(handle, []).append((waits, number))
             try:
                 self._epoll.register(handle, _EVENTS)
             except FileExistsError:
                 self._epoll.modify(handle, _EVENTS)
 
     def remove(self, handle: int, waits: EventLoopWaits, number: int) -> None:
-        """End a wait before its task is woken, unless another wait has the socket by now."""
+        """End a wait before its task is woken; other waits for the socket go on."""
         with self._lock:
-            if self._waiting.get(handle) != (waits, number):
+            others = self._waiting.get(handle, [])
+            if (waits, number) not in others:
+                return
+            others.remove((waits, number))
+            if others:
                 return
             del self._waiting[handle]
             try:
@@ -69,12 +73,16 @@ class SocketWatch:
             except (OSError, ValueError):  # closed meanwhile
                 return
 
-    def wake(self, handle: int) -> None:
-        """Wake the task that waits for a socket."""
+    def has_waits(self, handle: int) -> bool:
+        """Return whether a task waits for a socket."""
         with self._lock:
-            found = self._waiting.pop(handle, None)
-        if found is not None:
-            waits, number = found
+            return handle in self._waiting
+
+    def wake(self, handle: int) -> None:
+        """Wake all tasks that wait for a socket."""
+        with self._lock:
+            found = self._waiting.pop(handle, [])
+        for waits, number in found:
             waits.wake(number)
 
     def _run(self) -> None:
@@ -96,7 +104,7 @@ def socket_watch() -> SocketWatch:
 
 
 def wake_waiting(handle: int) -> None:
-    """Wake the task that waits for a socket before the socket is closed."""
+    """Wake the tasks that wait for a socket, whose data was read or which is about to be closed."""
     for watch in _watches[:]:
         if watch.pid == os.getpid():
             watch.wake(handle)

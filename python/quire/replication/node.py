@@ -205,6 +205,7 @@ class Node:
                 if self._candidate.is_name_lost() and self._reign is None:
                     raise
                 self._note(str(error))
+                self._look_at_end()
             except RegisterError as error:
                 self._note(f"{error} (it continues until its lease ends)")
                 self._look_at_end()

@@ -24,8 +24,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -33,8 +32,10 @@ from uuid import uuid4
 
 from quire._common import arguments
 from quire._common.durable import Access, SafeFolder
+from quire._common.file_identity import identity_at
 from quire._native import entry_bytes
 from quire.errors import (
+    AppendLockedError,
     CorruptError,
     CycleFullError,
     EncryptionError,
@@ -47,12 +48,13 @@ from quire.errors import (
     UnsafePathError,
 )
 from quire.maintenance.sink_writes import FOLDER, MANIFEST
+from quire.opening.discovery import lost
 from quire.opening.opener import open as open_queue
 from quire.opening.options import WaitOptions
-from quire.opening.wire_types import stored_wire_type
 from quire.sealed.key_file import cipher_of, is_encrypted
 from quire.sealed.key_ring import KeyRing, default_ring, ring_of
 from quire.sealed.key_source import KeySource
+from quire.staged.batch_target import NO_KEY, Target
 from quire.staged.records import last_done, record, sweep
 from quire.staged.sink_manifest import Manifest, is_begun, unfinished
 from quire.staged.staging import Part, Staging, check_key, messages_of
@@ -72,65 +74,15 @@ _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
 _WAIT: Final = WaitOptions(eof_grace_s=0.0)
 """For every commit: with another grace time, an unfinished batch might not be found."""
-_NO_KEY: Final = KeySource()
-_PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
+_PASSING: Final = (
+    AppendLockedError,
+    CycleFullError,
+    LockLostError,
+    LockTimeoutError,
+    TableLostError,
+)
 
 _log = logging.getLogger("quire")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """
-    A queue that batches are appended to.
-
-    Attributes:
-        path: The directory of the queue.
-        options: The options to open or create the queue with.
-        sync: Make each batch durable before it is recorded as done.
-        location: Where tasks stage, as given by the user; None: in the queue's directory.
-        lock_timeout_s: How long to wait while another process commits to the queue.
-        key: The keys of an encrypted queue, or where each process finds them.
-
-    """
-
-    path: str
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    sync: bool = True
-    location: str | None = None
-    lock_timeout_s: float = 600.0
-    key: KeyRing | KeySource = _NO_KEY
-
-    @classmethod
-    def existing(cls, path: str, **more: Any) -> Target:  # noqa: ANN401 - other attributes
-        """Return an existing queue, with the wire type of its files."""
-        return cls(path, {"create": False, "wire_type": stored_wire_type(path)}, **more)
-
-    @property
-    def folder(self) -> Path:
-        """The folder with the records of its writers."""
-        return Path(self.path, FOLDER)
-
-    @property
-    def staging(self) -> Staging:
-        """The folder where tasks stage."""
-        return Staging.of(self.path, self.location)
-
-    def ring(self) -> KeyRing | None:
-        """
-        Return the keys of an encrypted queue; None if the queue is not encrypted.
-
-        Raises:
-            EncryptionError: The queue is encrypted, and no key is given or the key is not found.
-            OSError: The key file cannot be read.
-
-        """
-        found = self.key.ring() if isinstance(self.key, KeySource) else self.key
-        if found is None and is_encrypted(self.path):
-            raise EncryptionError(
-                f"the queue is encrypted: path={self.path} (a write from Spark takes its key by the"
-                " option keyFile or keyVariable, quire.spark.finish by key=)"
-            )
-        return found
 
 
 class StagedRow(NamedTuple):
@@ -167,7 +119,10 @@ def commit(
         Whether the batch was new; if not, its parts were dropped.
 
     Raises:
+        AppendLockedError: The queue is a replica, or the lease of its source is over. If nothing
+            was appended, nothing remains to be completed.
         CorruptError: The writer's record is damaged, or was not made with a key of the queue.
+        TableLostError: The queue's directory was renamed, removed or replaced meanwhile.
         UnfinishedWriteError: An earlier write cannot be completed.
         UnsafePathError: The side files of the queue were not made by a sink.
         EncryptionError: The key does not open the queue, or a part.
@@ -176,6 +131,8 @@ def commit(
 
     """
     ordered = sorted(parts, key=lambda part: part.partition)
+    if ordered and target.location is None and not target.folder.exists():
+        raise lost(target.path)  # with what was staged: no queue is made in its place
     with opened(target) as found:
         _finish_all(found)
         is_new = _is_new(found, writer, batch)
@@ -193,7 +150,7 @@ def commit(
             )
             with found.root.made(writer) as own, own.made(str(batch)) as folder:
                 folder.replace(MANIFEST, manifest.to_json(found.cipher))
-            with _with_remedy(found, manifest):
+            with _with_remedy(found, manifest), _undone_if_locked(found, manifest):
                 _append(found, manifest, StagedRow(0, 0))
             record(found.root, manifest, found.cipher)
         _sweep(found, writer, batch, all_of_it=not kept)
@@ -282,7 +239,7 @@ def finish(
     place = arguments.path("path", path)
     location = arguments.optional(arguments.path)("staging_location", staging_location)
     given = default_ring() if key is None and is_encrypted(place) else key
-    return _finish(place, location, _NO_KEY if given is None else ring_of(given))
+    return _finish(place, location, NO_KEY if given is None else ring_of(given))
 
 
 def _finish(path: str, location: str | None, key: KeyRing | KeySource) -> int:
@@ -298,7 +255,7 @@ def has(
     batch: int,
     *,
     staging_location: str | None = None,
-    key: KeySource = _NO_KEY,
+    key: KeySource = NO_KEY,
 ) -> bool:
     """
     Return whether a writer's batch is in a queue, after completing unfinished writes.
@@ -325,6 +282,7 @@ def opened(target: Target) -> Generator[_Open]:
     ring = target.ring()
     cipher = _cipher(target, ring)  # refuses a wrong key before anything is created
     with _records(target).made() as root, _only_one(target, root):
+        _check_place(target, root)
         root.sweep()
         options = _options(target, root, cipher)
         if cipher is not None:
@@ -333,7 +291,20 @@ def opened(target: Target) -> Generator[_Open]:
         with open_queue(
             target.path, format="chronicle", buffer_mode="none", key=ring, **options
         ) as queue:
+            _check_place(target, root)
             yield _Open(target, queue, root, ring, _cipher(target, ring))
+
+
+def _check_place(target: Target, root: SafeFolder) -> None:
+    """
+    Check that the records are those of the queue at the path.
+
+    Raises:
+        TableLostError: The directory was replaced, perhaps while the lock was waited for.
+
+    """
+    if identity_at(target.folder, follow_links=False) != root.identity:
+        raise lost(target.path)
 
 
 def _cipher(target: Target, ring: KeyRing | None) -> Cipher | None:
@@ -455,6 +426,17 @@ def _append(found: _Open, manifest: Manifest, start: StagedRow) -> None:
 
 
 @contextlib.contextmanager
+def _undone_if_locked(found: _Open, manifest: Manifest) -> Generator[None]:
+    """Forget a batch that the queue refused from its first message on, as a replica does."""
+    try:
+        yield
+    except AppendLockedError:
+        if _reached(found, manifest) == StagedRow(0, 0):
+            _forget(found, manifest.writer, manifest.batch)
+        raise
+
+
+@contextlib.contextmanager
 def _with_remedy(found: _Open, manifest: Manifest) -> Generator[None]:
     """Add a remedy to errors that a retry cannot solve."""
     try:
@@ -570,13 +552,18 @@ def _staged(
 
 def _sweep(found: _Open, writer: str, batch: int, *, all_of_it: bool) -> None:
     """Remove files that are no longer needed: the manifest first, so that it is not read again."""
+    _forget(found, writer, batch)
+    sweep(found.root, writer, batch, all_of_it=all_of_it)
+    if found.target.location is not None:
+        with contextlib.suppress(FileNotFoundError), found.target.staging.opened() as root:
+            sweep(root, writer, batch, all_of_it=all_of_it)
+
+
+def _forget(found: _Open, writer: str, batch: int) -> None:
+    """Remove the manifest of a batch."""
     with (
         contextlib.suppress(FileNotFoundError),
         found.root.sub(writer) as own,
         own.sub(str(batch)) as folder,
     ):
         folder.remove(MANIFEST)
-    sweep(found.root, writer, batch, all_of_it=all_of_it)
-    if found.target.location is not None:
-        with contextlib.suppress(FileNotFoundError), found.target.staging.opened() as root:
-            sweep(root, writer, batch, all_of_it=all_of_it)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 _CONTEXT = multiprocessing.get_context("spawn")
+_Outcome: TypeAlias = tuple[Any, Exception | None]
+"""What the function returned, and what it raised."""
 
 
 class Peer:
@@ -33,15 +37,16 @@ class Peer:
 
     def __init__(self, work: Callable[..., Any], /, *arguments: Any) -> None:  # noqa: ANN401
         """Start the process."""
+        self._outcome: _Outcome | None = None
         self._results, theirs = _CONTEXT.Pipe(duplex=False)
         # A daemon is ended with this process.
         self._process = _CONTEXT.Process(target=_run, args=(theirs, work, arguments), daemon=True)
         try:
             self._process.start()
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, pickle.PickleError) as error:
             self._results.close()
             raise TypeError(
-                f"the arguments and result of a peer must be picklable: {error}"
+                f"the function and the arguments of a peer must be picklable: {error}"
             ) from error
         finally:
             theirs.close()
@@ -59,27 +64,34 @@ class Peer:
 
     def result(self, timeout_s: float = 60.0) -> Any:  # noqa: ANN401 - of the function
         """
-        Wait for the function and return its result, or raise its exception.
+        Wait for the function and return its result, or raise its exception, each time again.
 
         Raises:
             TimeoutError: The process is still running after *timeout_s* seconds.
             ChildProcessError: The process ended without a result, for example because it was
-                killed.
+                killed; or its exception cannot be pickled.
+            TypeError: The result cannot be pickled.
 
         """
+        if self._outcome is None:
+            self._outcome = self._received(timeout_s)
+        returned, raised = self._outcome
+        if raised is not None:
+            raise raised
+        return returned
+
+    def _received(self, timeout_s: float) -> _Outcome:
         if not self._results.poll(timeout_s):
             raise TimeoutError(f"the peer is still running: pid={self.pid} timeout_s={timeout_s}")
         try:
-            returned, raised = self._results.recv()
-        except EOFError:
+            outcome: _Outcome = self._results.recv()
+        except (EOFError, OSError):  # before, or within, what it sends
             self._process.join()
             raise ChildProcessError(
                 f"the peer ended without a result: pid={self.pid} code={self._process.exitcode}"
             ) from None
         self._process.join()
-        if raised is not None:
-            raise raised
-        return returned
+        return outcome
 
     def kill(self) -> None:
         """Kill the process, whatever it is doing, and wait for its end."""
@@ -101,8 +113,25 @@ class Peer:
 
 def _run(results: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     try:
-        answer: tuple[Any, Exception | None] = work(*arguments), None
+        outcome: _Outcome = work(*arguments), None
     except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
-        answer = None, error
+        outcome = None, _picklable(error)
+    try:
+        data = ForkingPickler.dumps(outcome)
+    except Exception as error:  # noqa: BLE001 - whatever a class of the user raises
+        refused = TypeError(f"the result of a peer must be picklable: {error}")
+        data = ForkingPickler.dumps((None, refused))
     with suppress(BrokenPipeError):  # nobody waits for it
-        results.send(answer)
+        results.send_bytes(data)
+
+
+def _picklable(raised: Exception) -> Exception:
+    """Return an exception, or one that names it if it would not arrive."""
+    try:
+        pickle.loads(pickle.dumps(raised))  # noqa: S301 - its own
+    except Exception as error:  # noqa: BLE001 - whatever its class raises
+        return ChildProcessError(
+            "the peer raised an exception that cannot be pickled:"
+            f" {type(raised).__name__}: {raised} ({error})"
+        )
+    return raised

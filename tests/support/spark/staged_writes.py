@@ -11,7 +11,8 @@ import pytest
 import quire
 from queues import payloads
 from quire.maintenance.sink_writes import FOLDER
-from quire.staged.commits import Target, commit
+from quire.staged.batch_target import Target
+from quire.staged.commits import commit
 from quire.staged.staging import Part, PartWriter, Staging
 
 TOKEN = "0123456789abcdef" * 2

@@ -108,7 +108,7 @@ def _later(call: Callable[[], Answer]) -> Later:
 
 
 def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
-    from quire.staged.commits import Target
+    from quire.staged.batch_target import Target
     from quire.staged.staging import PartWriter
 
     writer, batch = _batch(given)
@@ -150,7 +150,8 @@ def _held(session: Session, found: ServedQueue, given: Arguments, *, take: bool 
 
 def _commit(found: ServedQueue, given: Arguments) -> Outcome:
     """Append a batch of parts, each given by file, partition and number of rows."""
-    from quire.staged.commits import Target, commit
+    from quire.staged.batch_target import Target
+    from quire.staged.commits import commit
     from quire.staged.sink_manifest import FILE
     from quire.staged.staging import Part
 
@@ -171,7 +172,8 @@ def _commit(found: ServedQueue, given: Arguments) -> Outcome:
 
 
 def _abort(found: ServedQueue, given: Arguments) -> Outcome:
-    from quire.staged.commits import Target, abort
+    from quire.staged.batch_target import Target
+    from quire.staged.commits import abort
 
     writer, batch = _batch(given)
     given.end()

@@ -287,8 +287,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
         others = ", others are in their place" if found.is_replaced else ""
         problem = f"messages are gone{others}: topic={topic} expected={offset:#x} first={first}"
+        hint = "failOnDataLoss=false continues with the next"
+        if found.is_replaced and not found.runs:
+            problem += ", the queue ends earlier"
+            hint = "failOnDataLoss=false waits for later ones; a new checkpoint reads all of it"
         if self._options.fail_on_data_loss:
-            raise DataLossError(f"{problem} (failOnDataLoss=false continues with the next)")
+            raise DataLossError(f"{problem} ({hint})")
         if self._reported.get(topic) != offset:
             self._reported[topic] = offset
             _log.warning("%s", problem)

@@ -183,6 +183,9 @@ class TopicTracker:
         is_missing = bool(runs) and (
             self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
         )
+        is_read_to_end = mark == NONE or self._finished.get(cycle) == sequence
+        if not counts and not is_read_to_end:
+            is_replaced = self._has_earlier(queue, cycle)
         if isinstance(queue, FarQueue) and counts:  # a server does not report finished cycles
             self._finished |= {each: n for each, n in counts.items() if each != max(counts)}
         self._forget(counts, cycle)
@@ -265,6 +268,11 @@ class TopicTracker:
         return any(
             count and each > cycle and each not in counts for each, count in self._finished.items()
         )
+
+    def _has_earlier(self, queue: quire.Queue, cycle: int) -> bool:
+        """Return whether a queue has messages before a cycle."""
+        earlier = [it for it in cycles_of(queue) if it < cycle]
+        return any(self._count(queue, it, damaged=0) for it in reversed(earlier))
 
     def _forget(self, counts: dict[int, int], cycle: int) -> None:
         """Drop all counts but those of existing files and of the cycle that was read last."""

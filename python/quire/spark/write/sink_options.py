@@ -26,7 +26,8 @@ from quire.spark.source_options import Given, refuse
 from quire.spark.spark_columns import METADATA, arrow_schema, has_variant, schema_of
 from quire.spark.topics import TABLE, local_path
 from quire.spark.write.sink_places import LocalPlace, Place, ServedPlace
-from quire.staged.commits import BLOCK_BYTES, Target
+from quire.staged.batch_target import Target
+from quire.staged.commits import BLOCK_BYTES
 from quire.staged.staging import WRITER
 
 _NAMES: Final = (

@@ -14,7 +14,7 @@ from quire.errors import LockTimeoutError
 from quire.remote.connection import packed
 from quire.remote.place import RemotePlace
 from quire.staged import commits
-from quire.staged.commits import Target
+from quire.staged.batch_target import Target
 from quire.staged.staging import Part, PartWriter
 
 if TYPE_CHECKING:
