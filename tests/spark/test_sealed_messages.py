@@ -98,7 +98,7 @@ def test_plain_messages_of_others_are_rows_if_they_may_be(
     (tmp_path / "away").rename(path / "keys.quire")
     with pytest.raises((PySparkException, EncryptionError), match="the message is not encrypted"):
         load(spark, path, SCHEMA, keyFile=file).collect()
-    given = {"keyFile": file, "allowPlain": True}
+    given: dict[str, Any] = {"keyFile": file, "allowPlain": True}
     assert rows(load(spark, path, SCHEMA, **given)) == expected(2 * COUNT)
     assert rows(quire.spark.scan(spark, path, schema=SCHEMA, **given)) == expected(2 * COUNT)
 
