@@ -185,6 +185,17 @@ def test_two_runs_at_once_exclude_each_other(path: Path, dest: Path, cli: Cli) -
     assert len(archives.archive(path, dest).entries) == 1
 
 
+def test_an_archive_within_a_queue_is_refused(path: Path, tmp_path: Path, cli: Cli) -> None:
+    fill(path, range(2))
+    (tmp_path / "link").symlink_to(path)
+    before = snapshot(tmp_path)
+    for place, dest in ((path, path / "archive"), (path.parent, tmp_path / "link" / "a")):
+        with pytest.raises(ValueError, match="expected a directory outside the queue"):
+            archives.archive(place, dest)
+        assert cli("archive", place, dest).code == 2
+    assert snapshot(tmp_path) == before
+
+
 def test_a_queues_own_directory_is_no_archive(path: Path, tmp_path: Path, cli: Cli) -> None:
     fill(path, range(2))
     with quire.open(tmp_path / "old", format="vanilla") as vanilla:

@@ -19,7 +19,8 @@ def indexes(path: Path) -> list[int]:
 
 def messages_of_three_weeks(path: Path, **options: Any) -> None:  # noqa: ANN401
     clock = quire.ManualClock(START_MS)
-    with quire.open(path, clock=clock, **options) as queue, queue.appender() as appender:
+    open_any: Any = quire.open
+    with open_any(path, clock=clock, **options) as queue, queue.appender() as appender:
         for number in range(3):
             appender.write_map({"n": number, "at": clock.now_ms})
             clock.now_ms += 7 * DAY_MS

@@ -260,7 +260,7 @@ def test_what_a_lost_member_had_goes_to_another(queue: RemoteQueue) -> None:
 def test_a_consumer_that_has_waited_takes_no_more_than_it_is_asked_for(queue: RemoteQueue) -> None:
     group = queue.group("billing")
     with group.consumer("one") as one, group.consumer("other") as other:
-        membership: Any = one._membership
+        membership: Any = getattr(one, "_membership")  # noqa: B009 - as it is private
         assert not membership._poll()  # it waits for the next message
         queue.appender().write_many([b"0", b"1"])
         assert membership._connection.wait(WAIT_S)

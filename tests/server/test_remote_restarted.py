@@ -174,8 +174,12 @@ async def taken(queue: Any, how: str, connections: list[Any]) -> None:  # noqa: 
     connections.append(tailer._connection)
     if how == "calls":
         halted = list[str]()
-        handler = type("Handler", (), {"halt": lambda _, symbol: halted.append(symbol)})
-        reader = tailer.method_reader(handler(), interface=Market)
+
+        class Handler:
+            def halt(self, symbol: str) -> None:
+                halted.append(symbol)
+
+        reader = tailer.method_reader(Handler(), interface=Market)
         await reader.arun(until=lambda: halted)
     else:
         await tailer.aread()

@@ -88,7 +88,7 @@ def test_a_peer_that_is_killed_has_no_result(quire_peer: Start) -> None:
 
 
 def test_a_peer_that_is_killed_as_it_sends_its_result_has_none(quire_peer: Start) -> None:
-    peer = quire_peer(bytes, 10_000_000)
+    peer: Any = quire_peer(bytes, 10_000_000)
     assert peer._results.poll(60)
     peer.kill()
     with pytest.raises(ChildProcessError, match=r"ended without a result: .* code=-9"):

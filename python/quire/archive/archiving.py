@@ -74,7 +74,8 @@ def archive(  # noqa: PLR0913 - by keywords
 
     Raises:
         NotAQueueError: There is no queue at *path*, and the archive holds no cycle of one.
-        ValueError: *dest* is the directory of a queue.
+        ValueError: *dest* is the directory of a queue, or lies in that of an archived one, whose
+            copies would lack it.
         ArchiveError: Another run is working on the archive.
 
     Examples:
@@ -103,6 +104,8 @@ def archive(  # noqa: PLR0913 - by keywords
         raise ValueError(f"invalid dest: expected no queue's own directory, found {kept.path}")
     report = Report(kept.path)
     queues = _queues_of(root, kept)
+    if any(kept.path.resolve().is_relative_to(Path(it).resolve()) for it in queues.values()):
+        raise ValueError(f"invalid dest: expected a directory outside the queue, found {kept.path}")
     access = Access.of(root)
     for queue in queues.values():
         access &= Access.of(queue)

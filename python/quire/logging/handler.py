@@ -71,7 +71,7 @@ class Handler(logging.Handler):
     ) -> None:
         """Open the queue if it is a path."""
         super().__init__(level)
-        self._is_own = not isinstance(queue, Queue)
+        self._is_own = self._is_by_path = not isinstance(queue, Queue)
         self._queue = _opened(queue, options)
         self._options = options
         self._keys = _keys_of(options)
@@ -130,7 +130,7 @@ class Handler(logging.Handler):
         """Open a queue after an error that says that it has to be; return whether it was opened."""
         if isinstance(error, ForkedError):
             self._reopen()
-        elif isinstance(error, TableLostError | NotAQueueError) and self._is_own:
+        elif isinstance(error, TableLostError | NotAQueueError) and self._is_by_path:
             self._begin_anew()
         else:
             return False
