@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import Any
 from collections.abc import Callable
 from pathlib import Path
 
