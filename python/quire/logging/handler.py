@@ -25,8 +25,8 @@ class Handler(logging.Handler):
     The message is not formatted: its template and arguments are stored, and the reader of the
     record formats them. A failure never reaches the program: it goes to ``handleError``, as for
     every handler. A forked child opens the queue again, and any number of processes may log to one
-    queue. Where *queue* is a path, a new queue is begun there if the directory is renamed or
-    removed.
+    queue. If *queue* is a path and its directory is renamed or removed, a new queue is created
+    there.
 
     Args:
         queue: The queue, or the path of one.
@@ -127,7 +127,7 @@ class Handler(logging.Handler):
             self._appender.write_message(plain(record))
 
     def _is_open_again(self, error: Exception) -> bool:
-        """Open a queue after an error that says that it has to be; return whether it was opened."""
+        """Open the queue again if the error calls for it; return whether it was opened."""
         if isinstance(error, ForkedError):
             self._reopen()
         elif isinstance(error, TableLostError | NotAQueueError) and self._is_by_path:
@@ -145,7 +145,7 @@ class Handler(logging.Handler):
         self._appender = self._queue.appender()
 
     def _begin_anew(self) -> None:
-        """Open the queue that is at the path now: the one that was there was renamed or removed."""
+        """Open the queue that is now at the path: the previous one was renamed or removed."""
         with self._with_keys():
             queue = _opened(self._queue.path, self._options)
         before, self._queue = self._queue, queue
@@ -159,7 +159,7 @@ class Handler(logging.Handler):
 
 
 def _keys_of(options: dict[str, Any]) -> tuple[KeyRing | None, bool]:
-    """Return the keys that a queue is opened with, and whether it may hold plain messages."""
+    """Return the keys that a queue is opened with, and whether it may have plain messages."""
     if (key := options.get("key")) is not None:
         return ring_of(key), bool(options.get("allow_plain"))
     return default_ring(), default_allows_plain()

@@ -277,14 +277,14 @@ OF_RESULTS: Final[Mapping[str, Any]] = {
     "time_index": False,
 }
 """
-Options of a queue that is made of others, by their names in settings.
+Options of a queue that is made from others, by their names in settings.
 
-Its clock is set for each message: what is set from outside for appends of now does not fit it.
+Its clock is set for each message, so settings for the times of new appends do not apply to it.
 """
 
 
 def open_whole(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
-    """Open a queue to read all that it holds: what no replica has acknowledged, too."""
+    """Open a queue to read all its messages, also those that no replica has acknowledged."""
     found = cast("Any", open)
     return found(
         path, read_only=True, create=False, read_after_replica_acknowledged=False, **options
@@ -303,7 +303,7 @@ def opened_source(source: QueueOrPath, name: str = "source") -> Generator[Queue]
 
 @contextmanager
 def opened_whole(source: QueueOrPath, name: str = "source") -> Generator[Queue]:
-    """Do the same with :func:`open_whole`."""
+    """Open a queue as :func:`open_whole` does, or use an open one; *name* is for errors."""
     if isinstance(source, Queue):
         yield source
         return

@@ -67,8 +67,8 @@ def check_dest(rule: Rule, path: str) -> None:
     """
     Check that files are not moved into a queue, nor into a directory of queues.
 
-    What lies in a queue's directory is not part of its copies; and a directory with roll files is a
-    queue, so that those below it are no longer found.
+    Copies of a queue lack other files in its directory; and a directory with roll files is taken
+    for a queue, so that queues below it are no longer found.
 
     Raises:
         ValueError: *dest* lies in a queue, or files would be moved to where the queue lies.

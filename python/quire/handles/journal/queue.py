@@ -171,7 +171,7 @@ class JournalQueue(_native.Queue, Queue):
     @contextmanager
     def _whole(self) -> Generator[JournalQueue]:
         """
-        Yield the queue to read all that it holds: what no replica has acknowledged, too.
+        Yield the queue to read all its messages, also those that no replica has acknowledged.
 
         Raises:
             TableLostError: Another directory is at the queue's path, where it is opened again.
