@@ -88,8 +88,14 @@ def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[s
         paragraphs.append(f"## {title}")
         pictures = made.get(title, [])
         paragraphs += [f"![{title}]({path.relative_to(PAGE.parent)})" for path in pictures]
-        paragraphs.append(body)
+        paragraphs.append(_wrapped(body))
     return paragraphs
+
+
+def _wrapped(body: str) -> str:
+    """Break long lines, except those of tables."""
+    lines = (it if it.startswith("|") else fill(it, _WIDTH) for it in body.splitlines())
+    return "\n".join(lines)
 
 
 def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
