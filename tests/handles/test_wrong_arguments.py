@@ -106,7 +106,7 @@ APPENDS: dict[str, tuple[Callable[[quire.JournalAppender, Any], object], str]] =
     "write_batch": (lambda it, wrong: it.write_batch(wrong), "batch"),
     "write_batch schema": (
         lambda it, wrong: it.write_batch(pa.table({"a": [1]}), schema=wrong),
-        "schema|type of a column",
+        "schema|column type",
     ),
     "write_batch form": (
         lambda it, wrong: it.write_batch(pa.table({"a": [1]}), form=wrong),
@@ -130,13 +130,13 @@ TAILERS: dict[str, tuple[Callable[[quire.JournalTailer, Any], object], str]] = {
     "read_messages": (lambda it, wrong: it.read_messages(None, wrong), "count|no registered|type"),
     "read_batch": (lambda it, wrong: it.read_batch(wrong), "count"),
     "read_batch bytes": (lambda it, wrong: it.read_batch(1, max_bytes=wrong), "max_bytes"),
-    "read_batch schema": (lambda it, wrong: it.read_batch(0, schema=wrong), "schema|of a column"),
+    "read_batch schema": (lambda it, wrong: it.read_batch(0, schema=wrong), "schema|column type"),
     "read_batch columns": (
         lambda it, wrong: it.read_batch(0, schema={"a": "int64"}, columns=wrong),
         "column",
     ),
     "read_batch errors": (lambda it, wrong: it.read_batch(0, errors=wrong), "errors"),
-    "read_batches schema": (lambda it, wrong: it.read_batches(0, schema=wrong), "schema|a column"),
+    "read_batches schema": (lambda it, wrong: it.read_batches(0, schema=wrong), "schema|column type"),
     "move_to_index": (lambda it, wrong: it.move_to_index(wrong), "index"),
     "move_to_time": (lambda it, wrong: it.move_to_time(wrong), "time"),
     "move_to": (lambda it, wrong: it.move_to(1, by=wrong), "by"),
@@ -319,7 +319,7 @@ TOOLS: dict[str, tuple[Callable[[quire.JournalQueue, str, Any], object], str]] =
         lambda it, _, wrong: [*it.tailer().follow(timeout_s=0, pauser=wrong)],
         "pauser",
     ),
-    "log schema": (lambda _, __, wrong: quire.logging.schema(wrong), "extra|type of a column"),
+    "log schema": (lambda _, __, wrong: quire.logging.schema(wrong), "extra|column type"),
     "warn_bytes": (lambda it, _, wrong: DiskMonitor(it, warn_bytes=wrong), "warn_bytes"),
 }
 

@@ -217,7 +217,8 @@ class Replica:
         """Return whether the source had the same message, since this machine was started."""
         if self._queue is None:
             return False
-        known = states_of(self._queue).elsewhere
+        states = ReplicaStates.open_existing(self.path, read_only=True)
+        known = None if states is None else states.elsewhere
         own = epoch_starts.starts_of(self._queue)
         is_known = known is not None and index <= known
         return is_known and index < epoch_starts.same_until(own, self._epochs)
