@@ -136,7 +136,10 @@ TAILERS: dict[str, tuple[Callable[[quire.JournalTailer, Any], object], str]] = {
         "column",
     ),
     "read_batch errors": (lambda it, wrong: it.read_batch(0, errors=wrong), "errors"),
-    "read_batches schema": (lambda it, wrong: it.read_batches(0, schema=wrong), "schema|column type"),
+    "read_batches schema": (
+        lambda it, wrong: it.read_batches(0, schema=wrong),
+        "schema|column type",
+    ),
     "move_to_index": (lambda it, wrong: it.move_to_index(wrong), "index"),
     "move_to_time": (lambda it, wrong: it.move_to_time(wrong), "time"),
     "move_to": (lambda it, wrong: it.move_to(1, by=wrong), "by"),
