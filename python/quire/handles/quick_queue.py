@@ -215,4 +215,4 @@ def open(  # noqa: A001, PLR0913 - called as quire.quick_queue.open
         65536
 
     """
-    raise NotImplementedError  # its decorator opens, with the keywords that were given
+    raise NotImplementedError  # the decorator opens the queue, with the given keywords

@@ -228,4 +228,4 @@ def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
         b'hello'
 
     """
-    raise NotImplementedError  # its decorator opens, with the keywords that were given
+    raise NotImplementedError  # the decorator opens the queue, with the given keywords

@@ -541,6 +541,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
 """Every option by its name in settings: that of its field, unless that is too short alone."""
 MODES: Final = frozenset({"buffer_mode", "read_buffer_mode", "write_buffer_mode"})
 """The settings any of which, if it is ``async``, has a queue use a ring."""
+OF_RINGS: Final = ("buffer_capacity_bytes", "on_full")
+"""The settings of a ring, which have no effect without one."""
 
 
 def place_of(part: type[Options]) -> str:

@@ -18,6 +18,7 @@ from quire.opening.declaring import Option
 from quire.opening.options import (
     MODES,
     OF_CLASS,
+    OF_RINGS,
     OPTIONS,
     LayoutOptions,
     OpenOptions,
@@ -204,14 +205,14 @@ def native(adapter: Adapter[Any], asked: Mapping[str, object]) -> dict[str, Any]
     return found
 
 
-_IN_NEED: Final = frozenset({"buffer_capacity_bytes", "on_full", "group_commit_s"})
+_IN_NEED: Final = frozenset({*OF_RINGS, "group_commit_s"})
 
 
 def _refuse_idle(asked: Mapping[str, object]) -> None:
     """Refuse an option of a ring, or of syncing, where the mode that uses it was not asked for."""
     mode = asked.get("write_buffer_mode") or asked.get("buffer_mode")
     if "async" not in {mode, asked.get("read_buffer_mode")}:
-        for setting in ("buffer_capacity_bytes", "on_full"):
+        for setting in OF_RINGS:
             option = OPTIONS[setting]
             if (value := asked.get(setting, option.default)) != option.default:
                 raise ValueError(f"{option.name}={value!r} needs buffer_mode='async'")

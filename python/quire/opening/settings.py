@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, cast
 from quire._native import ManualClock
 from quire.errors import SettingError
 from quire.formats import detection
-from quire.opening.options import MODES, OF_CLASS, OPTIONS, PretoucherOptions
+from quire.opening.options import MODES, OF_CLASS, OF_RINGS, OPTIONS, PretoucherOptions
 
 PREFIX: Final = "QUIRE_"
 FILE: Final = "quire.toml"
@@ -39,7 +39,6 @@ class Setting(NamedTuple):
 
 # What the environment or a file can set, by its name there.
 SETTABLE: Final = {name: it for name, it in OPTIONS.items() if it.parse is not None}
-_OF_RINGS: Final = {"buffer_capacity_bytes", "on_full"}
 # Where one of them is given, the others are not set.
 _TOGETHER: Final = (
     MODES,
@@ -53,11 +52,11 @@ def for_opening(
 ) -> dict[str, Setting]:
     """Return the settings that apply to a queue of a format and were not given."""
     names = {name for name in settable(kind, exists=exists) if SETTABLE[name].opens}
-    clock = given.get("clock")
-    if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
-        names -= MODES
     if given.get("read_only"):
-        names.discard("integrity")  # a reader seals nothing
+        names -= MODES | {"integrity"}  # a reader appends and seals nothing
+    clock = given.get("clock")
+    if callable(clock) and not isinstance(clock, ManualClock):
+        names -= MODES
     if given.get("key") is not None:
         names -= MODES  # a ring would hold plain messages
     if given.get("durability", "process") != "process":
@@ -68,7 +67,7 @@ def for_opening(
     names &= found.keys() - given.keys()
     modes = {**{name: found[name].value for name in names}, **given}
     if all(modes.get(name) != "async" for name in MODES):
-        names -= _OF_RINGS
+        names -= {*OF_RINGS}
     if modes.get("durability", "process") == "process":
         names.discard("group_commit_s")
     return {name: found[name] for name in names}

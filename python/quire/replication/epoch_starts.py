@@ -87,7 +87,7 @@ def adopt(queue: JournalQueue, starts: EpochStarts) -> None:
         with own_folder(queue) as folder:
             if _read(folder) != starts:
                 _write(folder, starts)
-    except OSError as error:  # a full disk: less is known of what must be the same
+    except OSError as error:  # such as a full disk: the older list stays
         _log.warning("%s cannot be stored: path=%s reason=%s", NAME, queue.path, error)
 
 

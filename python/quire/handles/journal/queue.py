@@ -20,6 +20,7 @@ from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.tailer import JournalTailer
 from quire.opening import settings
 from quire.opening.discovery import lost
+from quire.opening.options import MODES, OF_RINGS
 from quire.sealed.key_file import options_for
 from quire.write_lock import WriteLock
 
@@ -38,9 +39,6 @@ _NOT_PICKLED = (
     "on_file_acquired",
     "on_file_released",
 )
-
-
-_OF_RINGS = {"read_buffer_mode", "write_buffer_mode", "buffer_capacity_bytes", "on_full"}
 
 
 class _Writable(Protocol):
@@ -180,7 +178,8 @@ class JournalQueue(_native.Queue, Queue):
         if not self._options.get("read_after_replica_acknowledged"):
             yield self
             return
-        options = {name: it for name, it in self._options.items() if name not in _OF_RINGS}
+        without = MODES.union(OF_RINGS)
+        options = {name: it for name, it in self._options.items() if name not in without}
         options |= {"read_after_replica_acknowledged": False, "read_only": True}
         with super()._reopen(self.path, {**options, **self._decrypted_by}) as whole:
             if whole._table_identity() != self._table_identity():  # noqa: SLF001
