@@ -7,6 +7,7 @@ The queue and its table are as of the last sync, and hold each message once.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -259,14 +260,16 @@ def test_a_ring_is_synced_before_it_has_its_name(path: Path) -> None:
 
 @pytest.mark.parametrize("point", ["ring.header.sync", "ring.dir.sync"])
 def test_a_ring_names_no_successor_that_is_not_synced(path: Path, point: str) -> None:
-    quire.open(path).close()
-    with Party(GROWS, path, point=point) as party:
-        party.wait_until_stopped()
-        (successor,) = path.glob("async-*.ring")
-        assert successor.read_bytes()[:8] == b"QUIRERNG"
-        name = int(successor.stem.removeprefix("async-"), 16).to_bytes(8, "little")
-        assert name not in (path / RING).read_bytes()[:DESCRIPTORS_AT]
-        party.go_on()
+    with quire.open(path) as queue, ExitStack() as stack:
+        with queue.appender().writing_document() as document:  # nothing is drained: the ring grows
+            document.rollback_on_close()
+            party = stack.enter_context(Party(GROWS, path, point=point))
+            party.wait_until_stopped()
+            (successor,) = path.glob("async-*.ring")
+            assert successor.read_bytes()[:8] == b"QUIRERNG"
+            name = int(successor.stem.removeprefix("async-"), 16).to_bytes(8, "little")
+            assert name not in (path / RING).read_bytes()[:DESCRIPTORS_AT]
+            party.go_on()
         party.result()
     with quire.open(path) as queue:
         assert payloads(queue) == [b"x" * LONG] * 4

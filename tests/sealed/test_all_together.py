@@ -87,11 +87,11 @@ class Place:
                     acknowledge(number)
 
     def append_killed(self, acknowledged: int) -> None:
-        """Have an appender die after it has acknowledged this message, and perhaps more."""
+        """Have an appender die after it has acknowledged this message, and perhaps a few more."""
         reading, writing = os.pipe()
 
         def work() -> None:
-            self.append(acknowledged + PER_DAY, lambda it: os.write(writing, b"%d\n" % it))
+            self.append(acknowledged + PER_DAY // 2, lambda it: os.write(writing, b"%d\n" % it))
             signal.pause()
 
         pid = fork(work)
