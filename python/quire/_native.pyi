@@ -591,10 +591,10 @@ def message_bytes(
 def document_to_send(
     appender: object, *, metadata: bool = False, wait: object = None
 ) -> WriteDocument:
-    """Return a document that a :class:`quire.formats.remote.FarAppender` sends when it closes."""
+    """Return a document that an :class:`quire.formats.remote.AnyRemoteAppender` sends later."""
 
 def received_document(tailer: object, /, *, include_metadata: bool) -> ReadDocument:
-    """Return the next document of a :class:`quire.formats.remote.FarTailer`."""
+    """Return the next document of a :class:`quire.formats.remote.AnyRemoteTailer`."""
 
 def render_columns(style: str, columns: list[RenderedColumn], rows: int, /) -> tuple[bytes, bool]:
     """

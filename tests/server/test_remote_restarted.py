@@ -18,7 +18,7 @@ import quire
 from event_loops import until
 from parameters import some
 from ports import free_port
-from quire.errors import WaitTimeoutError
+from quire.errors import ClosedError, WaitTimeoutError
 from served import WAIT_S, command, connected, serving
 
 END = b"end"
@@ -198,6 +198,45 @@ def test_an_event_loop_goes_on_while_the_server_is_away(tmp_path: Path, how: str
         server.begin()
         queue.appender().method_writer(Market).halt("EURUSD")
         await taking
+
+    with ExitStack() as stack:
+        server = Restarted(stack, tmp_path / "queues")
+        with quire.open(f"quire://127.0.0.1:{server.port}/q", timeout_s=20) as queue:
+            asyncio.run(main(server, queue))
+
+
+def test_tasks_acknowledge_while_the_server_is_away(tmp_path: Path) -> None:
+    """The loop that brings the server back also has a task that reads from the same consumer."""
+
+    async def main(server: Restarted, queue: Any) -> None:  # noqa: ANN401
+        consumer = queue.group("group").consumer()
+        queue.appender().write_many([b"%d" % number for number in range(5)])
+        batch = await consumer.aread_many(3)
+        assert batch.payloads() == [b"0", b"1", b"2"]
+        assert await batch[0].aextend(60)
+        assert await batch[0].aack()
+        assert await consumer.aack_many(batch) == 2
+        assert await (await consumer.aread()).anack()
+        refused = await consumer.aread()
+        assert refused.data == b"3"
+        assert refused.redelivered
+        assert await refused.aack()
+        fifth = await consumer.aread()
+        tailer = queue.tailer("named")
+        assert await tailer.aread_bytes() == b"0"
+        server.end("kill")
+        waiting = asyncio.create_task(consumer.aread())
+        acknowledging = [asyncio.create_task(call) for call in (fifth.aack(), tailer.acommit())]
+        await asyncio.sleep(0.1)
+        assert not any(task.done() for task in (waiting, *acknowledging))
+        server.begin()
+        await asyncio.gather(*acknowledging)
+        again = await waiting
+        assert again.data == fifth.data
+        assert await again.aack()
+        consumer.close()
+        with pytest.raises(ClosedError):
+            await again.aack()
 
     with ExitStack() as stack:
         server = Restarted(stack, tmp_path / "queues")

@@ -23,7 +23,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 _T = TypeVar("_T")
 
 
-class Far(Protocol):
+class RemoteReading(Protocol):
     """A handle of a server, which may be away."""
 
     def _is_buffered(self) -> bool:
@@ -42,7 +42,7 @@ class Awaited(Protocol):
     def _tasks(self) -> Tasks: ...
 
     @property
-    def _far(self) -> Far | None: ...
+    def _remote(self) -> RemoteReading | None: ...
 
     def _prepare(self) -> bool | None:
         """Return whether a read would return something without waiting; None: check again."""
@@ -90,8 +90,8 @@ class Tasks:
 
         """
         if self._waiting is None and monotonic() < self._turn_ends:
-            far = handle._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-            is_ready = handle._prepare() if far is None else far._is_buffered()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            remote = handle._remote  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            is_ready = handle._prepare() if remote is None else remote._is_buffered()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             if is_ready and (found := read()) is not None:
                 return found
         found = await self._read_in_turn(handle, read, timeout_s, pauser)
@@ -141,9 +141,9 @@ async def _when_there(
     if timeout_s is not None:
         timeout_s = arguments.seconds("timeout_s", timeout_s)
         ends = monotonic() + timeout_s
-    far = handle._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    remote = handle._remote  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     while True:
-        is_ready = handle._prepare() if far is None else await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        is_ready = handle._prepare() if remote is None else await remote._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if is_ready and (found := read()) is not None:
             return found
         # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from quire._common import arguments
 from quire._common.optional_arrow import need_arrow
-from quire._waiting.async_reading import AsyncMessages, Far, Tasks
+from quire._waiting.async_reading import AsyncMessages, RemoteReading, Tasks
 from quire.errors import WaitTimeoutError
 from quire.pausers import Pauser, pauser_of
 
@@ -59,7 +59,7 @@ class Following(Generic[_E_co]):
         ) -> tuple[int, list[Table], Column | None, Column | None]: ...
 
     @property
-    def _far(self) -> Far | None:
+    def _remote(self) -> RemoteReading | None:
         return None
 
     def follow(

@@ -20,17 +20,17 @@ from quire._waiting.sleeping import pauser_at
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
-from quire.formats.remote import FarAppender, FarQueue, FarTailer
+from quire.formats.remote import AnyRemoteAppender, AnyRemoteQueue, AnyRemoteTailer
 from quire.pausers import TURN_S, Pauser
 from quire.sealed.key_file import check_letters
 
 if TYPE_CHECKING:
-    from quire._waiting.async_reading import Far
+    from quire._waiting.async_reading import RemoteReading
 
 _READ_AT_ONCE = 1000
 
 OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
-DeadLetter: TypeAlias = Appender | Queue | FarAppender | FarQueue | str | PathLike[str]
+DeadLetter: TypeAlias = Appender | Queue | AnyRemoteAppender | AnyRemoteQueue | str | PathLike[str]
 
 
 class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
@@ -114,8 +114,8 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
             True
 
         """
-        if (far := self._far) is not None:
-            await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        if (remote := self._remote) is not None:
+            await remote._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         found = self._read_awaiting(1)
         if not isinstance(found, AwaitedDocument):
             return found > 0
@@ -184,9 +184,9 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
         self.close()
 
     @property
-    def _far(self) -> Far | None:
+    def _remote(self) -> RemoteReading | None:
         """The remote tailer, whose server may be away; metadata is read by other means."""
-        return None if self._has_metadata else getattr(self.tailer, "_far", None)
+        return None if self._has_metadata else getattr(self.tailer, "_remote", None)
 
     def _begin(self, pauser: Pauser | None, *, polls: bool) -> Pauser:
         if pauser is None and (polls or self._has_metadata):
@@ -198,8 +198,8 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
 
     async def _aread_some(self) -> bool:
         try:
-            if (far := self._far) is not None:
-                await far._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            if (remote := self._remote) is not None:
+                await remote._prepared()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             found = self._read_awaiting(_READ_AT_ONCE)
             if not isinstance(found, AwaitedDocument):
                 return found > 0
@@ -218,7 +218,7 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
             return 0
 
 
-def mover(tailer: Tailer | FarTailer, replay: object, output: Any) -> Callable[[], object]:  # noqa: ANN401
+def mover(tailer: Tailer | AnyRemoteTailer, replay: object, output: Any) -> Callable[[], object]:  # noqa: ANN401
     """Return what moves a tailer to the messages that *replay* asks for."""
     if (replay == "missed") != (output is not None):
         raise ValueError(
@@ -242,7 +242,7 @@ _INDEX: Final = arguments.whole(0, 2**63 - 1)
 
 
 def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
-    tailer: Tailer | FarTailer,
+    tailer: Tailer | AnyRemoteTailer,
     handlers: Sequence[object],
     *,
     interface: object,
@@ -275,7 +275,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
 
 
 def _on_failure(
-    tailer: Tailer | FarTailer, on_error: OnError, dead_letter: DeadLetter | None
+    tailer: Tailer | AnyRemoteTailer, on_error: OnError, dead_letter: DeadLetter | None
 ) -> Callable[[int, bytes, Exception], None] | None:
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise ValueError(
@@ -301,7 +301,7 @@ def _skip(index: int, payload: bytes, error: Exception) -> None:
 class _DeadLetters:
     """Writes messages that failed to another queue."""
 
-    def __init__(self, tailer: Tailer | FarTailer, to: DeadLetter) -> None:
+    def __init__(self, tailer: Tailer | AnyRemoteTailer, to: DeadLetter) -> None:
         self._tailer = tailer
         self._appender = _appender_of(to, tailer.path)
 
@@ -318,7 +318,7 @@ class _DeadLetters:
         _warn("a message that failed went to the dead letters", index, error)
 
 
-def _appender_of(to: DeadLetter, source: str) -> Appender | FarAppender:
+def _appender_of(to: DeadLetter, source: str) -> Appender | AnyRemoteAppender:
     """
     Return an appender; a queue that is opened here closes with the process.
 
@@ -326,10 +326,10 @@ def _appender_of(to: DeadLetter, source: str) -> Appender | FarAppender:
         EncryptionError: *to* is a path, and *source* is encrypted, or the queue at the path.
 
     """
-    if isinstance(to, Appender | FarAppender):
+    if isinstance(to, Appender | AnyRemoteAppender):
         return to
-    if isinstance(to, FarQueue):
-        found: FarAppender = to.appender()
+    if isinstance(to, AnyRemoteQueue):
+        found: AnyRemoteAppender = to.appender()
         return found
     if isinstance(to, Queue):
         return Appender(to)

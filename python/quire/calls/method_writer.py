@@ -13,7 +13,7 @@ from quire.calls.interfaces import METHODS, Interface, check_ids, methods_of
 
 if TYPE_CHECKING:
     from quire._native import Appender, WriteDocument
-    from quire.formats.remote import FarAppender
+    from quire.formats.remote import AnyRemoteAppender
 
 _T = TypeVar("_T")
 
@@ -22,7 +22,7 @@ Filter: TypeAlias = Callable[[str, Any], object]
 
 
 def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
-    appender: Appender | FarAppender,
+    appender: Appender | AnyRemoteAppender,
     interface: Callable[..., _T],
     more: Sequence[Callable[..., Any]],
     *,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quire.formats.columns import Columns
 
 
-class FarQueue(ABC):
+class AnyRemoteQueue(ABC):
     """A queue on another machine."""
 
     @property
@@ -62,7 +62,7 @@ class FarQueue(ABC):
         """Return the name of each named tailer, with the index that it stored."""
 
 
-class _FarHandle(ABC):
+class _AnyRemoteHandle(ABC):
     """A handle of a queue on another machine, which the kernel reads or writes by."""
 
     @property
@@ -82,7 +82,7 @@ Row: TypeAlias = tuple[int, bytes, bool]
 """A document: its index, its bytes, and whether it is metadata."""
 
 
-class FarTailer(_FarHandle):
+class AnyRemoteTailer(_AnyRemoteHandle):
     """A tailer of a queue on another machine; the kernel reads its messages as documents."""
 
     @property
@@ -123,7 +123,7 @@ class FarTailer(_FarHandle):
     def _return_to(self, index: int, is_metadata: bool = False, /) -> None: ...  # noqa: FBT001, FBT002 - of the kernel
 
 
-class FarAppender(_FarHandle):
+class AnyRemoteAppender(_AnyRemoteHandle):
     """An appender of a queue on another machine; the kernel hands it documents."""
 
     @property
@@ -142,7 +142,7 @@ class RemoteAdapter(Adapter[Any]):
 
     name = CHRONICLE
     title = "remote queue"
-    handles = (FarQueue, FarTailer, FarAppender)
+    handles = (AnyRemoteQueue, AnyRemoteTailer, AnyRemoteAppender)
     is_wire = has_cycles = has_tailer_names = True
 
     def open(self, path: str, *, read_only: bool = True) -> NoReturn:
@@ -150,75 +150,75 @@ class RemoteAdapter(Adapter[Any]):
         del read_only
         raise UnsupportedError(f"open it by quire.open: queue={path}")
 
-    def appender(self, queue: FarQueue) -> Any:  # noqa: ANN401 - of the room above
+    def appender(self, queue: AnyRemoteQueue) -> Any:  # noqa: ANN401 - of the room above
         """Return a new appender."""
         return queue.appender()
 
-    def tailer(self, queue: FarQueue) -> Any:  # noqa: ANN401 - of the room above
+    def tailer(self, queue: AnyRemoteQueue) -> Any:  # noqa: ANN401 - of the room above
         """Return a new tailer, at the first message."""
         return queue.tailer()
 
-    def numbering(self, queue: FarQueue) -> Numbering:
+    def numbering(self, queue: AnyRemoteQueue) -> Numbering:
         """Return how messages are numbered."""
         return queue._numbering()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
-    def periods(self, queue: FarQueue) -> Periods:
+    def periods(self, queue: AnyRemoteQueue) -> Periods:
         """Return when cycles start."""
         return queue._periods()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def reads_wire(self, handle: object) -> bool:
         """Return whether messages are BinaryWire, as the server says."""
-        if isinstance(handle, FarQueue | FarTailer):
+        if isinstance(handle, AnyRemoteQueue | AnyRemoteTailer):
             return handle._is_wire  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return self.is_wire
 
-    def appends_late(self, queue: FarQueue) -> bool:
+    def appends_late(self, queue: AnyRemoteQueue) -> bool:
         """Return whether a slow writer may append to a cycle that was left, as in its format."""
         return queue._appends_late  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
-    def cycles(self, queue: FarQueue) -> list[int]:
+    def cycles(self, queue: AnyRemoteQueue) -> list[int]:
         """Return the cycles."""
         return [*queue._cycle_counts()]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
-    def count(self, queue: FarQueue, cycle: int) -> int:
+    def count(self, queue: AnyRemoteQueue, cycle: int) -> int:
         """Return the sequence after the last message of a cycle."""
         return queue._count(cycle)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
-    def first_index(self, queue: FarQueue) -> int | None:
+    def first_index(self, queue: AnyRemoteQueue) -> int | None:
         """Return the index of the oldest message."""
         return queue.first_index
 
-    def place(self, queue: FarQueue, cycle: int) -> Path:
+    def place(self, queue: AnyRemoteQueue, cycle: int) -> Path:
         """Refuse: files are where the server is."""
         raise self._refused(f"the file of cycle {cycle}", queue.path)
 
-    def files(self, queue: FarQueue) -> list[Path]:
+    def files(self, queue: AnyRemoteQueue) -> list[Path]:
         """Return no files: they are where the server is."""
         del queue
         return []
 
-    def pieces(self, queue: FarQueue) -> Iterator[Piece]:
+    def pieces(self, queue: AnyRemoteQueue) -> Iterator[Piece]:
         """Yield no files: they are where the server is."""
         del queue
         return iter(())
 
-    def named_tailers(self, queue: FarQueue) -> list[tuple[str, int]]:
+    def named_tailers(self, queue: AnyRemoteQueue) -> list[tuple[str, int]]:
         """Return the named tailers."""
         return queue.named_tailers()
 
-    def excerpt(self, queue: FarQueue, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
+    def excerpt(self, queue: AnyRemoteQueue, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer would."""
         return queue._excerpt(index, data)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
-    def options_like(self, queue: FarQueue) -> dict[str, Any]:
+    def options_like(self, queue: AnyRemoteQueue) -> dict[str, Any]:
         """Refuse: the server knows them."""
         raise self._refused("its options", queue.path)
 
-    def identity(self, queue: FarQueue) -> dict[str, Any]:
+    def identity(self, queue: AnyRemoteQueue) -> dict[str, Any]:
         """Return what is known of it."""
         return {"format": "remote", "queue": queue.path}
 
-    def explain(self, queue: FarQueue, index: int) -> Explained | None:
+    def explain(self, queue: AnyRemoteQueue, index: int) -> Explained | None:
         """Refuse: the bytes are where the server is."""
         raise self._refused(f"an explanation of message {index}", queue.path)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quire._native import EventLoopWaits
-    from quire._waiting.async_reading import Far
+    from quire._waiting.async_reading import RemoteReading
     from quire._waiting.sleeping import Begun
     from quire.groups.membership import Membership
     from quire.pausers import Pauser
@@ -96,6 +96,26 @@ class Consumer(AsyncClosing, KnownAttributes):
         if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("messages", "a batch, or messages", messages)
         return sum(_message(one).ack() for one in messages)
+
+    async def aack_many(self, messages: Iterable[GroupMessage]) -> int:
+        """
+        Acknowledge messages without blocking the event loop: see :meth:`ack_many`.
+
+        Only a remote queue makes the call wait. If the task is cancelled meanwhile, the messages
+        may or may not be acknowledged.
+
+        Args:
+            messages: A batch, or messages of this consumer.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     asyncio.run(consumer.aack_many(consumer.read_many(10)))
+            2
+
+        """
+        return await self._membership.in_loop(lambda: self.ack_many(messages))
 
     def __iter__(self) -> Self:
         """Iterate over messages; ends at "nothing yet"."""
@@ -206,16 +226,17 @@ class Consumer(AsyncClosing, KnownAttributes):
             2
 
         """
-        batch = await self._aread(lambda: self.read_many(count) or None, timeout_s)
-        return self.read_many(count) if batch is None else batch
+        read = self._membership.reader(_COUNT("count", count))
+        batch = await self._aread(lambda: read() or None, timeout_s)
+        return read() if batch is None else batch
 
     async def _aread(self, read: Callable[[], _T | None], timeout_s: float | None) -> _T | None:
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
         return await self._tasks.read(self, read, timeout_s)
 
     @property
-    def _far(self) -> Far | None:
-        return self._membership._far  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    def _remote(self) -> RemoteReading | None:
+        return self._membership._remote  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def _prepare(self) -> bool:
         return self._membership.may_deliver()

@@ -97,7 +97,7 @@ class Membership:
         self._fits: tuple[int, int] | None = None
 
     @property
-    def _far(self) -> None:
+    def _remote(self) -> None:
         return None
 
     @property
@@ -131,6 +131,10 @@ class Membership:
                 self._member.close()
                 self._reader.close()
 
+    async def in_loop(self, call: Callable[[], _T]) -> _T:
+        """Return the result of a call, which waits for no server."""
+        return call()
+
     def read_one(self) -> GroupMessage | None:
         """Return the next message."""
         return self._read(1, self._one, is_one=True)
@@ -138,6 +142,10 @@ class Membership:
     def read_many(self, count: int) -> GroupBatch:
         """Return the next messages, about *count* at most."""
         return self._read(count, self._batch, is_one=False)
+
+    def reader(self, count: int) -> Callable[[], GroupBatch]:
+        """Return what reads up to *count* messages."""
+        return lambda: self.read_many(count)
 
     def excerpt(self, index: int, data: bytes) -> Excerpt | QuickExcerpt:
         """Return a message as a tailer would."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
@@ -36,6 +36,10 @@ class Acknowledging(Protocol):
 
     def extend(self, claim: Claim, bit: int, timeout_ms: int | None, /) -> bool:
         """Have a message time out later; False if it is not pending."""
+        ...
+
+    async def in_loop(self, call: Callable[[], _T], /) -> _T:
+        """Return the result of a call that would wait for a server; an event loop goes on."""
         ...
 
     def excerpt(self, index: int, data: bytes, /) -> Any:  # noqa: ANN401 - of the queue's format
@@ -178,6 +182,51 @@ class GroupMessage:
         """
         timeout_ms = None if timeout_s is None else arguments.milliseconds("timeout_s", timeout_s)
         return self._membership.extend(self._claim, self._bit, timeout_ms)
+
+    async def aack(self) -> bool:
+        """
+        Acknowledge the message without blocking the event loop: see :meth:`ack`.
+
+        Only a remote queue makes the call wait. If the task is cancelled meanwhile, the message may
+        or may not be acknowledged.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     asyncio.run(consumer.read().aack())
+            True
+
+        """
+        return await self._membership.in_loop(self.ack)
+
+    async def anack(self, *, delay_s: float = 0.0) -> bool:
+        """
+        Refuse the message without blocking the event loop: see :meth:`nack`, :meth:`aack`.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     asyncio.run(consumer.read().anack(delay_s=60)), consumer.read()
+            (True, None)
+
+        """
+        return await self._membership.in_loop(partial(self.nack, delay_s=delay_s))
+
+    async def aextend(self, timeout_s: float | None = None) -> bool:
+        """
+        Give the consumer more time without blocking the event loop: see :meth:`extend`.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     asyncio.run(consumer.read().aextend(600))
+            True
+
+        """
+        return await self._membership.in_loop(partial(self.extend, timeout_s))
 
     @property
     def excerpt(self) -> Any:  # noqa: ANN401 - of the queue's format

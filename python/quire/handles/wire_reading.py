@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from quire._native import Column, Plan, Table
-    from quire._waiting.async_reading import Far, Tasks
+    from quire._waiting.async_reading import RemoteReading, Tasks
     from quire.arrow.schema import Schema, SchemaLike
 
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ class WireReading:
         @property
         def _tasks(self) -> Tasks: ...
         @property
-        def _far(self) -> Far | None: ...
+        def _remote(self) -> RemoteReading | None: ...
         def _prepare(self) -> bool | None: ...
         def read_map(self) -> dict[str, Any] | None: ...
         def read_message(self, cls: Any = None, /) -> Any: ...  # noqa: ANN401 - of any class

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import accumulate
 from threading import RLock
@@ -24,13 +22,14 @@ from quire.errors import (
     WaitTimeoutError,
 )
 from quire.formats.missing import Handle
-from quire.formats.remote import FarAppender
+from quire.formats.remote import AnyRemoteAppender
 from quire.handles.base import Appender
 from quire.handles.journal.acknowledging import Acknowledging
 from quire.handles.journal.subtopics import Topic
 from quire.handles.wire_writing import WireWriting
 from quire.remote import payloads
 from quire.remote.connection import Connection
+from quire.remote.handle_thread import HandleThread
 from quire.remote.lacking import FORMAT, REASONS
 from quire.remote.payloads import Batch, Numbers
 from quire.remote.replica_waits import SLICE_S, RemoteStates, reached, replicas_word
@@ -54,7 +53,7 @@ _GAP: Final = "GAP "
 """The code of an append that leaves a gap in the client's numbers."""
 
 
-class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
+class RemoteAppender(WireWriting, Appender, Acknowledging, AnyRemoteAppender, Handle):
     """
     Writes messages at the end of a remote queue, from :meth:`RemoteQueue.appender`.
 
@@ -78,7 +77,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._numbers = Numbers()
         self._was_silent = False
         self._last: int | None = None
-        self._thread: tuple[int, ThreadPoolExecutor] | None = None  # of a process
+        self._thread = HandleThread("quire-remote-appender")
         self._limit = limit
         self._slots: Any = None
         self._wait = wait
@@ -101,8 +100,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         for ahead in [*self._aheads]:
             ahead.close()
         self._connection.close()
-        if self._thread is not None and self._thread[0] == os.getpid():
-            self._thread[1].shutdown(wait=False)
+        self._thread.close()
 
     @property
     def is_wire(self) -> bool:
@@ -482,23 +480,16 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     async def _awrite(self, write: Callable[[], _T]) -> _T:
         """Write in the appender's only thread, so that calls keep their order."""
-        import asyncio
-
+        self._check_open()
         if self._limit is None:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
+            return await self._thread.run(write)
         from quire._common.slots import Slots
 
         if self._slots is None:
             self._slots = Slots(self._limit)
         async with self._slots.slot():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
-
-    @property
-    def _threads(self) -> ThreadPoolExecutor:
-        self._check_open()
-        if self._thread is None or self._thread[0] != os.getpid():  # a fork has no threads
-            self._thread = os.getpid(), ThreadPoolExecutor(1, "quire-remote-appender")
-        return self._thread[1]
+            self._check_open()
+            return await self._thread.run(write)
 
     def __repr__(self) -> str:
         """Return the address."""

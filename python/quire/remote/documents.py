@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from quire import _native
 from quire.errors import IndexOutOfRangeError, UnsupportedError
 from quire.formats.adapters import adapter_of
-from quire.formats.remote import FarTailer
+from quire.formats.remote import AnyRemoteTailer
 from quire.opening.by_path import opened
 from quire.remote.address import is_remote
 from quire.remote.metadata import Documents
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quire.remote.link import RemoteLink
 
 
-class DocumentReading(FarTailer, ABC):
+class DocumentReading(AnyRemoteTailer, ABC):
     """Reading documents, on top of a tailer that has their bytes."""
 
     _queue: RemoteLink

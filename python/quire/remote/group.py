@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Literal
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from quire._common import arguments
 from quire.errors import (
@@ -20,14 +20,17 @@ from quire.groups.group import Group
 from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.states import GroupMemberState, GroupState, PendingMessage, is_group_name
 from quire.remote.connection import Connection, packed
+from quire.remote.handle_thread import HandleThread
 from quire.remote.lacking import FORMAT
-from quire.remote.reaching import BLOCK_MS, Reaching
+from quire.remote.reconnecting import BLOCK_MS, Reconnecting
 from quire.remote.waiting import socket_watch, wake_waiting
 
 if TYPE_CHECKING:
     from datetime import date
 
     from quire.remote.link import RemoteLink
+
+_T = TypeVar("_T")
 
 _DELIVERIES: Final = 5
 _END: Final = 2**63 - 1
@@ -72,7 +75,7 @@ class _Delivered:
         return map(self.at, range(len(self.rows)))
 
 
-class RemoteMembership(Reaching):
+class RemoteMembership(Reconnecting):
     """
     A member of a group at the server, while its connection lasts.
 
@@ -93,6 +96,9 @@ class RemoteMembership(Reaching):
         self._number, self._joined = 0, 0
         self._is_asked = False
         self._ready: list[tuple[RemoteClaim, bytes]] = []
+        self._ready_lock = Lock()  # no call to the server is made under it
+        self._wanted = 1  # how many messages a task waits for
+        self._thread = HandleThread("quire-remote-consumer")
         self._connection.ready(self._connection.deadline())
 
     def _greet(self, connection: Connection) -> None:
@@ -116,6 +122,8 @@ class RemoteMembership(Reaching):
 
     def may_deliver(self) -> bool:
         """Return whether a read may return a message: to ask again would end a task's wait."""
+        if self._ready:
+            return True
         with self._lock:
             return bool(self._ready) or not self._is_awaited or self._poll()
 
@@ -132,7 +140,7 @@ class RemoteMembership(Reaching):
     def _asks_first(self) -> bool:
         return not self._is_awaited
 
-    def _reach(self) -> None:
+    def _reconnect(self) -> None:
         with self._lock:
             self._connection.ready(self._connection.deadline())
             if not self._ready and not self._look():
@@ -146,10 +154,8 @@ class RemoteMembership(Reaching):
         connection = self._connection
         connection.ready(connection.deadline())
         if not self._is_asked:
-            connection.send(
-                packed(["QUIRE.GROUP", "READ", self._number, "COUNT", 1, "BLOCK", BLOCK_MS]),
-                connection.deadline(),
-            )
+            words = ["QUIRE.GROUP", "READ", self._number, "COUNT", self._wanted, "BLOCK", BLOCK_MS]
+            connection.send(packed(words), connection.deadline())
             self._is_asked = True
         is_there, answer = connection.poll()
         if is_there:
@@ -194,11 +200,16 @@ class RemoteMembership(Reaching):
 
     def _read(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
         self._check_open()
-        with self._lock:
-            if len(self._ready) < count:
+        if len(self._ready) < count:
+            with self._lock:
                 ends = self._connection.deadline()
                 self._connection.repeated(lambda: self._fill(count, ends), ends)
+        return self._taken(count)
+
+    def _taken(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
+        with self._ready_lock:
             taken, self._ready = self._ready[:count], self._ready[count:]
+            self._wanted = 1
             return taken
 
     def _fill(self, count: int, ends: float) -> None:
@@ -218,6 +229,15 @@ class RemoteMembership(Reaching):
     def read_many(self, count: int) -> GroupBatch:
         """Return the next messages, about *count* at most."""
         return RemoteBatch(self, _Delivered(self._read(count)))
+
+    def reader(self, count: int) -> Callable[[], GroupBatch]:
+        """Return what reads up to *count* messages that have arrived, for a task that waits."""
+        self._wanted = max(count, self._wanted)
+        return lambda: RemoteBatch(self, _Delivered(self._taken(count)))
+
+    async def in_loop(self, call: Callable[[], _T], /) -> _T:
+        """Return the result of a call that may wait for the server."""
+        return call() if self.closed else await self._thread.run(call)
 
     def excerpt(self, index: int, data: bytes, /) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer would."""
@@ -263,6 +283,7 @@ class RemoteMembership(Reaching):
             pass  # it left with its connection
         finally:
             self._connection.close()
+            self._thread.close()
 
 
 class RemoteMessage(GroupMessage):
@@ -318,7 +339,7 @@ class RemoteGroup(Group):
             )
         if max_deliveries is not None and dead_letter is None:
             raise ValueError("max_deliveries= requires dead_letter=, a queue for such messages")
-        self._far, self._text = queue, arguments.text("name", name)
+        self._link, self._text = queue, arguments.text("name", name)
         if not is_group_name(name):
             raise ValueError(
                 f"invalid name of a group: {name!r:.80} (1 to 64 letters, digits, '_', '-' and '.',"
@@ -340,7 +361,7 @@ class RemoteGroup(Group):
         return self._text
 
     def _ask(self, what: str, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever it says
-        return self._far.ask("QUIRE.GROUP", what, self._far.topic, self._text, *words)
+        return self._link.ask("QUIRE.GROUP", what, self._link.topic, self._text, *words)
 
     def state(self) -> GroupState:
         """Return the lag, the members and the position of the group at one moment."""
@@ -349,9 +370,9 @@ class RemoteGroup(Group):
     def consumer(self, name: str | None = None) -> Consumer:
         """Join the group: see :meth:`quire.Group.consumer`."""
         name = str(os.getpid()) if name is None else arguments.text("name", name)
-        topic = self._far.topic
+        topic = self._link.topic
         words = ["QUIRE.GROUP", "JOIN", topic, self._text, name, *self._options]
-        membership: Any = RemoteMembership(self._far, words)
+        membership: Any = RemoteMembership(self._link, words)
         return Consumer(name, membership)
 
     def pending(self) -> list[PendingMessage]:
@@ -385,7 +406,7 @@ class RemoteGroup(Group):
             words: list[bytes | str | int] = ["TIME", time_ns]
             if time_field is not None:
                 words += ["FIELD", time_field]
-            index = int(self._far.ask("QUIRE.SEEK", self._far.topic, *words))
+            index = int(self._link.ask("QUIRE.SEEK", self._link.topic, *words))
         elif time_field is not None:
             raise ValueError("time_field= requires time=")
         if index not in {None, "start", "end"}:
@@ -398,7 +419,7 @@ class RemoteGroup(Group):
 
     def __repr__(self) -> str:
         """Return its name and its queue."""
-        return f"RemoteGroup({self._text!r}, {self._far.url!r})"
+        return f"RemoteGroup({self._text!r}, {self._link.url!r})"
 
 
 def state_of(found: dict[str, Any]) -> GroupState:

@@ -14,7 +14,7 @@ from quire.formats.columns import Columns
 from quire.formats.detection import CHRONICLE
 from quire.formats.missing import Handle
 from quire.formats.numbering import Numbering, Periods
-from quire.formats.remote import FarQueue
+from quire.formats.remote import AnyRemoteQueue
 from quire.handles.base import Queue
 from quire.remote.address import RemoteAddress, parse
 from quire.remote.appender import RemoteAppender
@@ -46,7 +46,7 @@ _CREATION: Final = (
 )
 
 
-class RemoteQueue(Queue, FarQueue, Handle):
+class RemoteQueue(Queue, AnyRemoteQueue, Handle):
     """
     A queue on a server, from ``quire.open("quire://HOST:PORT/QUEUE")``.
 

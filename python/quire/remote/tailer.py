@@ -17,8 +17,9 @@ from quire.handles.wire_reading import WireReading
 from quire.remote import payloads
 from quire.remote.connection import Connection, packed
 from quire.remote.documents import DocumentReading
+from quire.remote.handle_thread import HandleThread
 from quire.remote.lacking import FORMAT, REASONS
-from quire.remote.reaching import BLOCK_MS, TailerReaching
+from quire.remote.reconnecting import BLOCK_MS, ReconnectingTailer
 
 if TYPE_CHECKING:
     from datetime import date
@@ -40,7 +41,7 @@ _COUNTED: Final = arguments.whole(0, 2**64 - 1)
 _INDEX: Final = arguments.whole(-(2**63), 2**63 - 1)
 
 
-class RemoteTailer(TailerReaching, WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
+class RemoteTailer(ReconnectingTailer, WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     """
     Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
 
@@ -70,6 +71,7 @@ class RemoteTailer(TailerReaching, WireReading, Tailer[AnyExcerpt], DocumentRead
         server = queue.server
         self._connection = Connection(server, self._greet if name is not None else None)
         self._lock = RLock()
+        self._thread = HandleThread("quire-remote-tailer")
         self._columns = Columns.empty()
         self._offsets: array[int] | memoryview = self._columns.offsets
         self._data = b""
@@ -186,12 +188,17 @@ class RemoteTailer(TailerReaching, WireReading, Tailer[AnyExcerpt], DocumentRead
                 pass  # the position is that of the last batch
             finally:
                 self._connection.close()
+                self._thread.close()
 
     def commit(self) -> None:
         """Store the position of a named tailer: delivered messages are finished."""
         with self._lock:
             self._unfinished = None
             self._keep_place()
+
+    async def acommit(self) -> None:
+        """Store the position of a named tailer without blocking the event loop."""
+        await self._thread.run(self.commit)
 
     def _keep_place(self) -> None:
         with self._lock:
@@ -321,10 +328,10 @@ class RemoteTailer(TailerReaching, WireReading, Tailer[AnyExcerpt], DocumentRead
         self._check_open()
         return self._at < self._count
 
-    def _is_to_reach(self) -> bool:
-        return super()._is_to_reach() or self._is_to_store()
+    def _needs_server(self) -> bool:
+        return super()._needs_server() or self._is_to_store()
 
-    def _reach(self) -> None:
+    def _reconnect(self) -> None:
         with self._lock:
             self._is_asked = self._is_asked and self._connection.is_connected
             self._connection.ready(self._connection.deadline())

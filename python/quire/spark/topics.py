@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import quire
 from quire.errors import CorruptError, EncryptionError, NotAQueueError, QuireError
 from quire.formats.detection import Format
-from quire.formats.remote import FarQueue
+from quire.formats.remote import AnyRemoteQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
@@ -186,7 +186,7 @@ def _open_served(address: str, options: Opening) -> quire.Queue:
 
 def tailer_for(queue: quire.Queue, past: int) -> quire.Tailer:
     """Return a tailer for the messages before an index; at a server, by Flight if available."""
-    if isinstance(queue, FarQueue):
+    if isinstance(queue, AnyRemoteQueue):
         found: quire.Tailer = queue._range_tailer(past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return found
     return queue.tailer()

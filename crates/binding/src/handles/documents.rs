@@ -36,7 +36,7 @@ pub struct Receiver {
 type Row<'py> = (i64, Bound<'py, PyBytes>, bool);
 
 impl Source {
-    /// A handle with the methods of `quire.formats.remote.FarTailer`.
+    /// A handle with the methods of `quire.formats.remote.AnyRemoteTailer`.
     pub fn receiving(tailer: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::Handle(Receiver {
             path: tailer.getattr("path")?.extract()?,

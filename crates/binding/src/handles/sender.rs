@@ -12,7 +12,7 @@ use crate::buffer;
 use crate::error::to_py;
 use crate::values::failure;
 
-/// An appender with the methods of `quire.formats.remote.FarAppender`, and the constant properties
+/// An appender with the methods of `quire.formats.remote.AnyRemoteAppender`, and the constant
 /// of its queue.
 pub struct Sender {
     handle: Py<PyAny>,

@@ -21,7 +21,7 @@ from quire.formats.adapters import (
 )
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.formats.remote import FarTailer
+from quire.formats.remote import AnyRemoteTailer
 from quire.ranges.damage import Skipper
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Selection:
     def _may_have_more(self) -> bool:
         """Return whether to read; where a server answers once there are messages, that it did."""
         tailer = self._tailer
-        if self._bounds.follow and isinstance(tailer, FarTailer):
+        if self._bounds.follow and isinstance(tailer, AnyRemoteTailer):
             return tailer.spin(timeout_s=0)
         return True
 

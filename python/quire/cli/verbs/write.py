@@ -19,7 +19,7 @@ from quire.cli.remote_options import Place
 from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
-from quire.formats.remote import FarAppender
+from quire.formats.remote import AnyRemoteAppender
 from quire.sealed.key_ring import default_allows_plain, default_ring
 
 _SHOWN: Final = 60
@@ -294,7 +294,7 @@ def _place(
 @contextmanager
 def _counted(appender: quire.Appender) -> Generator[Counted]:
     """Yield what messages are written to."""
-    if not isinstance(appender, FarAppender):
+    if not isinstance(appender, AnyRemoteAppender):
         yield appender if isinstance(appender, Counted) else _IndexOfWrites(appender)
         return
     from quire.remote import RemoteAppender

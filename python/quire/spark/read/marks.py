@@ -15,7 +15,7 @@ from quire._native import Queue
 from quire.errors import CorruptError
 from quire.formats.adapters import journal_of, numbering_of
 from quire.formats.journal import JOURNAL
-from quire.formats.remote import FarQueue
+from quire.formats.remote import AnyRemoteQueue
 
 NONE: Final = ""
 _MESSAGES: Final = 16
@@ -32,8 +32,8 @@ def mark_of(queue: quire.Queue, offset: int) -> str:
     sequence = numbering.to_sequence(offset)
     if not sequence:
         return NONE
-    if isinstance(queue, FarQueue):
-        return _far_mark(queue, offset - min(sequence, _MESSAGES), offset)
+    if isinstance(queue, AnyRemoteQueue):
+        return _remote_mark(queue, offset - min(sequence, _MESSAGES), offset)
     journal = journal_of(queue)
     if journal is None:
         return NONE
@@ -56,7 +56,7 @@ def _near_mark(journal: Queue, start: int, past: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def _far_mark(queue: FarQueue, start: int, past: int) -> str:
+def _remote_mark(queue: AnyRemoteQueue, start: int, past: int) -> str:
     columns = queue._range(start, past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if columns is None or [*columns.indexes] != [*range(start, past)]:
         return NONE

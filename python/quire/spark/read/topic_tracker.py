@@ -30,7 +30,7 @@ from quire.formats.adapters import (
     numbering_of,
     periods_of,
 )
-from quire.formats.remote import FarQueue
+from quire.formats.remote import AnyRemoteQueue
 from quire.ranges.cycles import CycleRange
 from quire.remote.address import is_remote
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
@@ -186,7 +186,7 @@ class TopicTracker:
         is_read_to_end = mark == NONE or self._finished.get(cycle) == sequence
         if not counts and not is_read_to_end:
             is_replaced = self._has_earlier(queue, cycle)
-        if isinstance(queue, FarQueue) and counts:  # a server does not report finished cycles
+        if isinstance(queue, AnyRemoteQueue) and counts:  # a server does not report finished cycles
             self._finished |= {each: n for each, n in counts.items() if each != max(counts)}
         self._forget(counts, cycle)
         cycles = tuple(numbering.to_cycle(run.first_index) for run in runs)

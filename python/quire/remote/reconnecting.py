@@ -20,15 +20,15 @@ BLOCK_MS: Final = 20_000
 """The longest time that the server waits before it answers that there is no message."""
 
 
-class Reaching:
+class Reconnecting:
     """A handle that tasks and sleeping threads wait for, and that reconnects in a thread."""
 
     _connection: Connection
     _lock: RLock
-    _reaching: asyncio.Future[None] | None = None
+    _reconnection: asyncio.Future[None] | None = None
 
     @property
-    def _far(self) -> Self:
+    def _remote(self) -> Self:
         return self
 
     if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Reaching:
             """
             ...
 
-        def _reach(self) -> None:
+        def _reconnect(self) -> None:
             """Reach the server, and do what has to wait for it."""
             ...
 
@@ -51,7 +51,7 @@ class Reaching:
             """Ask for messages, or look for the answer; return whether there are some."""
             ...
 
-    def _is_to_reach(self) -> bool:
+    def _needs_server(self) -> bool:
         """Return whether the server was lost; the first connection is attempted only once."""
         return not self._connection.is_connected and self._connection.was_connected
 
@@ -76,11 +76,15 @@ class Reaching:
         ends = self._connection.deadline()
         while not self._is_buffered():
             try:
-                if self._is_to_reach() or self._asks_first():
-                    await self._reached()
-                with self._lock:
-                    if not self._is_to_reach():
+                if self._needs_server() or self._asks_first():
+                    await self._reconnected()
+                while not self._lock.acquire(blocking=False):
+                    await self._reconnected()  # after a call of another thread
+                try:
+                    if not self._needs_server():
                         return self._is_buffered() or self._look()
+                finally:
+                    self._lock.release()
             except ServerSilentError:
                 raise
             except ServerLostError:
@@ -89,13 +93,13 @@ class Reaching:
             await asyncio.sleep(FIRST_PAUSE_S)
         return True
 
-    async def _reached(self) -> None:
+    async def _reconnected(self) -> None:
         """Ask in a thread; one that a cancelled task has left behind is waited for."""
         import asyncio
 
-        loop, work = asyncio.get_running_loop(), self._reaching
+        loop, work = asyncio.get_running_loop(), self._reconnection
         if work is None or work.done() or work.get_loop() is not loop:
-            work = self._reaching = loop.run_in_executor(None, self._reach)
+            work = self._reconnection = loop.run_in_executor(None, self._reconnect)
         await asyncio.shield(work)
 
     def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Any:  # noqa: ANN401 - a wait
@@ -104,16 +108,19 @@ class Reaching:
 
     def _is_due(self) -> bool:
         """Return whether there is something to read, or to say, or a server to be reached."""
-        with self._lock:
-            try:
-                return self._is_buffered() or self._is_to_reach() or self._look()
-            except ServerSilentError:
-                raise
-            except ServerLostError:
-                return True
+        if self._is_buffered() or not self._lock.acquire(blocking=False):
+            return True
+        try:
+            return self._is_buffered() or self._needs_server() or self._look()
+        except ServerSilentError:
+            raise
+        except ServerLostError:
+            return True
+        finally:
+            self._lock.release()
 
 
-class TailerReaching(Reaching):
+class ReconnectingTailer(Reconnecting):
     """A tailer that threads wait for, too."""
 
     def _prepare(self) -> bool | None:
