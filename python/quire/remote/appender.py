@@ -480,7 +480,6 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, AnyRemoteAppender, Ha
 
     async def _awrite(self, write: Callable[[], _T]) -> _T:
         """Write in the appender's only thread, so that calls keep their order."""
-        self._check_open()
         if self._limit is None:
             return await self._thread.run(write)
         from quire._common.slots import Slots
@@ -488,7 +487,6 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, AnyRemoteAppender, Ha
         if self._slots is None:
             self._slots = Slots(self._limit)
         async with self._slots.slot():
-            self._check_open()
             return await self._thread.run(write)
 
     def __repr__(self) -> str:

@@ -237,7 +237,7 @@ class RemoteMembership(Reconnecting):
 
     async def in_loop(self, call: Callable[[], _T], /) -> _T:
         """Return the result of a call that may wait for the server."""
-        return call() if self.closed else await self._thread.run(call)
+        return await self._thread.run(call)
 
     def excerpt(self, index: int, data: bytes, /) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer would."""
