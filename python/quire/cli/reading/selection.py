@@ -83,6 +83,7 @@ class Selection:
         tailer: Reads it; a named one moves on with what was taken.
         bounds: Where to begin and to end.
         stages: What each message must pass.
+        limiter: What ends the output: it sees each message once, in the order of the output.
         is_named: Take one message at a time, so that only those taken count as read.
         skipper: Goes on after what cannot be read; None: that is an error.
         last_of_all: Whether the last messages are those of all, as with Java's reader.
@@ -96,6 +97,7 @@ class Selection:
         bounds: Bounds,
         stages: Sequence[Stage] = (),
         *,
+        limiter: Stage | None = None,
         is_named: bool = False,
         skipper: Skipper | None = None,
         last_of_all: bool = False,
@@ -105,6 +107,7 @@ class Selection:
         self._tailer = tailer
         self._bounds = bounds
         self._stages = stages
+        self._limiter = limiter
         self._last_of_all = last_of_all
         self._size = 1 if is_named else BATCH
         self._skipper = skipper
@@ -185,6 +188,11 @@ class Selection:
                 yield chosen, passed
 
     def _chosen(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
+        if self._limiter is not None and rows:
+            batch, rows = self._limiter(batch, rows)
+        return self._passing(batch, rows)
+
+    def _passing(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         for stage in self._stages:
             if rows:
                 batch, rows = stage(batch, rows)
@@ -213,7 +221,7 @@ class Selection:
             low, high = self._bounds.start or 0, self._end if past is None else past
             found = _backward(self._queue, looker, low, high) if count else ()
             for batch, rows in found:
-                chosen, passed = (batch, rows) if self._last_of_all else self._chosen(batch, rows)
+                chosen, passed = (batch, rows) if self._last_of_all else self._passing(batch, rows)
                 if passed:
                     passed = passed[:count]
                     start = chosen.indexes[passed[-1]]
