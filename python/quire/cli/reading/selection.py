@@ -112,6 +112,7 @@ class Selection:
         self._size = 1 if is_named else BATCH
         self._skipper = skipper
         self._end = end_of(queue)
+        self._is_over = False  # nothing from the start on can be read
         if bounds.reverse:
             return
         if bounds.last is not None:
@@ -125,7 +126,7 @@ class Selection:
 
     def _forward(self) -> Iterator[tuple[Columns, Rows] | None]:
         past = self._past()
-        while True:
+        while not self._is_over:
             batch = self._next() if self._may_have_more() else Columns.empty()
             if not len(batch):
                 if not self._bounds.follow:
@@ -149,12 +150,10 @@ class Selection:
         return True
 
     def _next(self) -> Columns:
-        journal = journal_tailer_of(self._tailer)
-        if self._bounds.metadata and journal is not None:
-            return _next_document(journal)
+        journal = journal_tailer_of(self._tailer) if self._bounds.metadata else None
         while True:
             try:
-                return self._batch()
+                return self._batch() if journal is None else _next_document(journal)
             except quire.errors.CorruptError as error:
                 if self._skipper is None:
                     raise
@@ -199,7 +198,13 @@ class Selection:
         return batch, rows
 
     def _go_to(self, start: int) -> None:
-        if self._tailer.move_to_index(start):
+        try:
+            if self._tailer.move_to_index(start):
+                return
+        except quire.errors.CorruptError as error:
+            if self._skipper is None:
+                raise
+            self._is_over = not self._skipper.skip(self._tailer, error, start)
             return
         journal = journal_tailer_of(self._tailer)
         if journal is None:
@@ -219,8 +224,11 @@ class Selection:
         start, past = None, self._past()
         with tailer_of(self._queue) as looker:
             low, high = self._bounds.start or 0, self._end if past is None else past
-            found = _backward(self._queue, looker, low, high) if count else ()
-            for batch, rows in found:
+            if self._skipper is None:
+                found = _backward(self._queue, looker, low, high)
+            else:  # what is lost is reported where the output meets it
+                found = _backward_past_damage(self._queue, looker, low, high, Skipper(self._queue))
+            for batch, rows in found if count else ():
                 chosen, passed = (batch, rows) if self._last_of_all else self._passing(batch, rows)
                 if passed:
                     passed = passed[:count]
