@@ -127,7 +127,7 @@ def refuse_terminal(style: str) -> None:
         raise click.UsageError(f"--format {style} is binary: redirect stdout to a file or a pipe")
 
 
-def _arrow_column(values: list[Any]) -> pa.Array[Any]:
+def _arrow_column(values: list[Any]) -> Any:  # noqa: ANN401 - pyarrow-stubs leave arrays open
     """Return values as a column: of text if they are of several kinds, as options are."""
     import pyarrow as pa
 
