@@ -338,6 +338,15 @@ def test_what_came_late_is_archived_after_all(path: Path, dest: Path) -> None:
     assert rows(dest) == finished(path)
 
 
+def test_a_queue_given_as_the_directory_above_has_its_own_name(
+    path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path / "inside").mkdir()
+    monkeypatch.chdir(path / "inside")
+    assert [*archives.archive("..", dest).archived] == ["orders"]
+    assert archives.archive(path, dest).present == 3
+
+
 def test_another_queue_of_the_same_name_is_refused(path: Path, dest: Path, tmp_path: Path) -> None:
     archives.archive(path, dest)
     moved = tmp_path / "elsewhere" / "orders"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import damages
 from archives import (
     FIRST_DAY,
     PER_DAY,
@@ -22,6 +23,7 @@ from archives import (
     rows,
     zero,
 )
+from damages import erase_marker
 from queues import snapshot
 from quire import archive as archives
 from reference import open_queue
@@ -277,3 +279,19 @@ def test_what_a_killed_run_left_is_read_before_it_is_taken_in(path: Path, dest: 
     assert rows(dest) == finished(path)
     assert archives.archive(path, dest).is_complete
     assert not archives.verify(dest).failed
+
+
+def test_a_longer_cycle_of_another_queue_replaces_no_file(tmp_path: Path, dest: Path) -> None:
+    path = tmp_path / "replaced"
+    fill(path, range(2))
+    erase_marker(path / "20240115T4.cq4")  # so that the cycle may grow
+    archives.archive(path, dest, grace_s=0)
+    before = rows(dest)
+    assert before == finished(path)
+    shutil.rmtree(path)
+    erase_marker(damages.fill(path, 2, PER_DAY + 1)[0])
+
+    for _ in range(2):
+        (failed,) = archives.archive(path, dest, grace_s=0).failed
+        assert "the messages differ from those that were archived" in failed.reason
+        assert rows(dest) == before

@@ -267,3 +267,16 @@ def run_as_child(arguments: list[str], out: Path) -> tuple[int, str]:
         sys.stderr.flush()
         stderr.seek(0)
         return code, stderr.read().decode()
+
+
+def test_a_word_that_is_not_utf8_is_refused(cli: Cli, whole: Path) -> None:
+    odd = os.fsdecode(b"a\xff")
+    quire.open(whole).tailer("risk").close()
+    for command in (
+        ("roll-cycles", odd),
+        ("roll-cycles", "FAST_DAILY", "--file", odd),
+        ("tailers", whole, "--rename", "risk", odd),
+    ):
+        ran = cli(*command)
+        assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+        assert r"expected text in UTF-8, found 'a\udcff'" in ran.err

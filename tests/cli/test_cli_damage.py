@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from cli_runs import Cli
-from damages import DAYS, PER_DAY, WHOLE, age, empty, erase_marker, fill, lose_header, spoil
+from damages import (
+    DAYS,
+    PER_DAY,
+    WHOLE,
+    age,
+    break_message,
+    empty,
+    erase_marker,
+    fill,
+    lose_header,
+    spoil,
+)
 
 DAMAGES = [spoil, lose_header]
 
@@ -88,3 +99,37 @@ def test_the_last_messages_are_shown_beside_a_damaged_oldest_file(
     start = json.loads(read.lines[0])["index"]
     assert cli("read", path, "--from", start, "--format", "jsonl").lines == read.lines
     assert len(WHOLE) == DAYS * PER_DAY
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--last", "3"], [24, 28, 29]),
+        (["--last", "2"], [28, 29]),
+        (["--last", "3", "--to", "0x4d1b00000009"], [23, 24, 28]),
+        (["--from", "0x4d1b00000005"], [28, 29]),
+        (["--from", "0x4d1b00000007", "--to", "0x4d1b00000009"], [28]),
+        (["--metadata", "--from", "0x4d1b00000003"], [23, 24, 28, 29]),
+    ],
+)
+def test_damage_is_skipped_wherever_reading_starts(
+    cli: Cli, path: Path, options: list[str], expected: list[int]
+) -> None:
+    break_message(fill(path, 3, 10)[2], 5)  # the index leads to the message 8
+    skip = ["--on-damage", "skip", "--no-index", "--format", "jsonl"]
+    ran = cli("read", path, *skip, *options)
+    found = [json.loads(line) for line in ran.lines]
+    assert [it["n"] for it in found if isinstance(it, dict) and "n" in it] == expected
+    is_met = expected[0] != 28 or "--from" in options
+    assert (ran.code, "0x4d1b00000008 cannot be read" in ran.err) == (int(is_met), is_met)
+    assert cli("read", path, "--last", "3").code == 1
+
+
+def test_nothing_is_shown_from_damage_with_nothing_after_it(cli: Cli, path: Path) -> None:
+    break_message(fill(path, 3, 10)[2], 9)
+    skip = ["--on-damage", "skip", "--no-index", "--format", "jsonl"]
+    ran = cli("read", path, *skip, "--from", "0x4d1b00000009")
+    assert (ran.code, ran.out) == (1, "")
+    assert "from 0x4d1b00000009 to before the end cannot be read" in ran.err
+    ran = cli("read", path, *skip, "--last", "2")
+    assert (ran.code, [json.loads(line)["n"] for line in ran.lines]) == (1, [27, 28])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,28 @@ def test_stat_has_a_row_a_queue(cli: Cli, queues: Path, style: str) -> None:
     else:
         assert [int(it["tailers"]) for it in found] == [0, 1]
         assert int(found[1]["max_lag"]) == 7
+
+
+@pytest.mark.parametrize("style", PARSERS)
+def test_a_name_that_is_not_utf8_is_in_every_format(
+    cli: Cli, queues: Path, tmp_path: Path, style: str
+) -> None:
+    odd = tmp_path / os.fsdecode(b"q\xff")
+    odd.mkdir()
+    (queues / "b").rename(odd / os.fsdecode(b"b\xe9"))
+    (found,) = rows(cli, style, "stat", odd)
+    assert found["path"].encode("utf-8", "backslashreplace").endswith(rb"/q\udcff/b\udce9")
+    assert {it["queue"].encode("utf-8", "backslashreplace") for it in rows(
+        cli, style, "read", odd, "--columns", "n"
+    )} == {rb"b\udce9"}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", PARSERS)
+def test_the_options_of_a_queue_are_in_every_format(cli: Cli, queues: Path, style: str) -> None:
+    found = {it["option"]: it["value"] for it in rows(cli, style, "stat", queues / "a", "--config")}
+    assert found["durability"] == "process"
+    assert str(found["dont_write"]).lower() == "false"
+    assert not found["block_bytes"]
 
 
 def test_stat_names_each_queue_of_a_directory(cli: Cli, queues: Path) -> None:

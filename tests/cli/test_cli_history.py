@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import pytest
 
 import quire
 from cli_runs import Cli
+from queues import DAY_MS, START_MS
 from quire.cli.verbs.history import percentile, steps_of
 
 
@@ -130,3 +132,28 @@ def test_histories_of_one_timing_are_told_from_none(cli: Cli, path: Path) -> Non
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert "the histories have one timing each" in ran.err
     assert "messages=2" in ran.err
+
+
+@pytest.mark.parametrize("past", [0, 100])
+def test_a_start_that_no_message_has_is_refused(cli: Cli, path: Path, past: int) -> None:
+    write(path, [0, 1_000, 2_000])
+    with quire.open(path, read_only=True) as queue:
+        start = queue.last_index + past if past and queue.last_index else 0
+    ran = cli("history", path, "--from", f"{start:#x}")
+    assert ran.code == 1
+    assert f"no message has this index: start={start:#x}" in ran.err
+
+
+def test_a_range_of_times_has_its_messages_alone(
+    cli: Cli, path: Path, clock: quire.ManualClock
+) -> None:
+    with quire.open(path, clock=clock) as queue, queue.appender() as appender:
+        for _ in range(3):
+            history = {"sources": [1, 5], "timings": [0, 1_000, 2_000]}
+            appender.write_map({"history": history, "buy": "EURUSD"})
+            clock.advance(DAY_MS)
+    start = datetime.fromtimestamp(START_MS / 1000, UTC).date()
+    days = [(start + timedelta(days=number)).isoformat() for number in range(4)]
+    assert rows(cli, path, "--from", days[1])[0]["count"] == 2
+    assert rows(cli, path, "--from", days[1], "--to", days[2])[0]["count"] == 1
+    assert "no message has a history" in cli("history", path, "--from", days[3]).err

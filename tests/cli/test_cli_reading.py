@@ -234,6 +234,8 @@ def test_a_limiter_ends_the_output_before_its_message(
     assert cli.ok("read", any_path, *options, f"{functions}:is_third").lines == ["m0", "m1", "m2"]
     until = [f"{functions}:Until", "--limiter-arg", "m1"]
     assert cli.ok("read", any_path, *options, *until).lines == ["m0"]
+    last = ["--last", "11"]
+    assert cli.ok("read", any_path, *last, *options, f"{functions}:is_third").lines == ["m1", "m2"]
 
 
 @pytest.mark.parametrize("wanted", [0, 3, 4, 7, 8, 11, 12])

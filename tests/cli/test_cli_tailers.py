@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,24 @@ def test_a_tailer_is_reset_renamed_and_deleted(cli: Cli, path: Path, filled: lis
     assert [*listed(cli, path)] == ["none"]
     assert next_number(path, "limits") == 0
     assert quire.verify(path).ok
+
+
+def test_event_times_of_an_encrypted_queue_need_its_key(
+    cli: Cli, path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    with quire.open(path, key=b"k" * 32) as queue, queue.appender() as appender:
+        for number in range(3):
+            appender.write_map({"n": number, "time": START_MS + 1000 * number})
+        queue.tailer("risk").close()
+    timed, key = ("--time-field", "time"), ("--key-file", str(tmp_path / "key"))
+    assert listed(cli, path)["risk"]["messages"] == 3
+    assert listed(cli, path, *timed, *key)["risk"]["seconds"] == 2.0
+    at = datetime.fromtimestamp(START_MS / 1000 + 1, UTC).isoformat()
+    cli.ok("tailers", path, "--move", "risk", at, *timed, *key)
+    assert listed(cli, path)["risk"]["messages"] == 2
+    ran = cli("tailers", path, *timed)
+    assert (ran.code, "--key-file" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,17 @@ def test_completion_is_printed_and_installed_once(
     assert file.read_bytes() == before
 
 
+def test_completion_keeps_a_start_up_file_that_is_not_utf8(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file, before = tmp_path / ".bashrc", b'export NAME="Andr\xe9"'
+    file.write_bytes(before)
+    assert cli.ok("completion", "bash", "--install").out.startswith("installed=")
+    assert file.read_bytes() == before + b'\neval "$(_QUIRE_COMPLETE=bash_source quire)"\n'
+    assert cli.ok("completion", "bash", "--install").out == f"present={file}\n"
+
+
 def test_completion_without_a_known_shell_says_which_there_are(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

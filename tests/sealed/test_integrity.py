@@ -288,6 +288,14 @@ def test_an_unsigned_or_other_checkpoint_file(tmp_path: Path, keys: Keys) -> Non
             quire.verify(queue, since=kept)
 
 
+def test_a_checkpoint_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    queue, kept = tmp_path / "q", tmp_path / ("x" * 250)  # its temporary name is longer
+    fill(queue, 1, 1)
+    with pytest.raises(OSError, match="File name too long") as raised:
+        seal(queue, checkpoint=kept)
+    assert raised.value.filename == str(kept)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"no key", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"]
 )

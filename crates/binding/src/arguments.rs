@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyIterator, PyString};
 
 /// Integer types as arguments.
 pub trait Whole: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr> {
@@ -47,8 +47,14 @@ pub fn iterator<'py>(
 
 /// A string, or an error that names the argument.
 pub fn text<'a>(name: &str, given: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    given.extract().map_err(|_| {
-        PyTypeError::new_err(format!("invalid {name}: expected text, found {}", kind(given)))
+    given.extract().map_err(|_| match given.cast::<PyString>() {
+        Ok(_) => {
+            let found = given.repr().map(|it| it.to_string()).unwrap_or_default();
+            PyValueError::new_err(format!("invalid {name}: expected text in UTF-8, found {found}"))
+        }
+        Err(_) => {
+            PyTypeError::new_err(format!("invalid {name}: expected text, found {}", kind(given)))
+        }
     })
 }
 

@@ -267,16 +267,18 @@ class SafeFolder:
         return f".{_plain(name)}.{secrets.token_hex(8)}.tmp"
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file, atomically replacing one of the same name."""
+        """Write a file, atomically replacing one of the same name; errors of the system name it."""
         temporary = self.temporary(name)
         try:
             with self.create(temporary) as file:
                 file.write(content)
                 flush_and_sync(file)
             self.publish(temporary, name)
-        except BaseException:
-            self.remove(temporary)
-            raise
+        except OSError as error:
+            raise named_error(error, self.path / name) from error
+        finally:
+            with contextlib.suppress(OSError):
+                self.remove(temporary)
 
     def publish(self, temporary: str, name: str) -> None:
         """Atomically rename a complete, fsynced file into place, and fsync the folder."""

@@ -17,6 +17,7 @@ from quire.archive.finished_cycles import Cycle, end_of, file_of
 from quire.archive.gaps import is_gone, record_deletion
 from quire.archive.manifest import Archive, Topic, read_entry
 from quire.errors import ArchiveError, QuireError
+from quire.formats.adapter import End
 from quire.handles.base import Queue
 from quire.opening.discovery import topics_of
 from quire.opening.opener import open_whole
@@ -141,11 +142,23 @@ def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
             f" file={file} found={end.past} archived={entry.end}"
         )
     if every_byte:
-        digest = Digest()
-        for batch in CycleReader(queue, Columns(""), Cycle(entry.cycle, file, end, None, 0)):
-            digest.add(batch)
-        _check(f"file={file}", digest, entry)
+        check_messages(queue, entry, end)
     return True
+
+
+def check_messages(queue: Queue, entry: Entry, end: End) -> None:
+    """
+    Compare the messages of a cycle of the queue, up to an end, with its entry, byte by byte.
+
+    Raises:
+        ArchiveError: The messages differ from *entry*.
+        CorruptError: The cycle's roll file is damaged.
+
+    """
+    digest, file = Digest(), file_of(queue, entry.cycle)
+    for batch in CycleReader(queue, Columns(""), Cycle(entry.cycle, file, end, None, 0)):
+        digest.add(batch)
+    _check(f"file={file}", digest, entry)
 
 
 def _check(where: str, digest: Digest, entry: Entry) -> None:

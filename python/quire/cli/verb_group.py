@@ -63,7 +63,7 @@ VERBS: Final = {
 _NEEDS_KEY: Final = {
     *("archive", "compress-dictionary", "convert", "diff", "dump", "explain", "groups", "history"),
     *("merge", "prune", "publish", "read", "record", "replay", "salvage", "split", "tail"),
-    *("time-index", "write"),
+    *("tailers", "time-index", "top", "write"),
 }
 
 

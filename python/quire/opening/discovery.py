@@ -100,7 +100,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
         detection.refuse_part(str(root))
         raise NotAQueueError(f"no such directory: path={path}")
     if _is_queue(str(root), (entry.name for entry in root.iterdir())):
-        return {root.absolute().name: str(root)}
+        return {_own_name(root): str(root)}
     found: dict[str, str] = {}
     for folder, inside, files in os.walk(root, onerror=_refuse):
         inside[:] = without_unfinished(inside)
@@ -114,6 +114,11 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
             f" expected={TABLE} or *{_ROLL_FILE}, or a Vanilla Chronicle or Quick-Queue"
         )
     return dict(sorted(found.items()))
+
+
+def _own_name(root: Path) -> str:
+    """Return the name of a directory, also where its path ends in ``..``."""
+    return (root.resolve() if root.name == ".." else root.absolute()).name
 
 
 def _refuse(error: OSError) -> None:

@@ -15,7 +15,7 @@ import click
 from quire._common.terminal import escape_controls, escape_json
 from quire._native import render_columns
 from quire.cli.exit_codes import print_error
-from quire.cli.output.message_formats import encoded
+from quire.cli.output.message_formats import encoded, in_utf8
 from quire.cli.output.row_formats import ArrowOutput
 from quire.cli.parameters import Zone
 from quire.cli.reading.fields import INDEX, Decoder, values_of
@@ -87,6 +87,8 @@ class ColumnPrinter:
         """
         if not self._is_started:
             self._start()
+        if self._style not in {"json", "jsonl"}:
+            source = in_utf8(source)  # JSON has escapes of its own
         if self._arrow is not None:
             self._arrow.write(self._with_source(source, self._table(batch, rows)))
             return

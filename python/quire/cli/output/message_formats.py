@@ -66,6 +66,11 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
+def in_utf8(text: str) -> str:
+    """Return a text that UTF-8 has: the bytes of a name that are not are shown as escapes."""
+    return encoded(text).decode()
+
+
 def text_of(columns: Columns, style: str, row: int) -> str:
     """Return one message as text, without its index."""
     data = columns.payload(row)

@@ -11,7 +11,7 @@ import click
 
 from quire._common.optional_arrow import need_arrow
 from quire._common.terminal import escape_controls, escape_line
-from quire.cli.output.message_formats import encoded
+from quire.cli.output.message_formats import encoded, in_utf8
 from quire.cli.streams import Output, styled
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def print_rows(style: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         need_arrow()
         import pyarrow as pa
 
-        values = {name: [row[name] for row in found] for name in columns}
+        values = [_arrow_column([_in_utf8(row[name]) for row in found]) for name in columns]
         with ArrowOutput() as stream:
-            stream.write(pa.RecordBatch.from_pydict(values))
+            stream.write(pa.RecordBatch.from_arrays(values, names=[*columns]))
         return
     output = Output()
     for text in _PRINTERS[style](columns, rows):
@@ -127,6 +127,31 @@ def refuse_terminal(style: str) -> None:
         raise click.UsageError(f"--format {style} is binary: redirect stdout to a file or a pipe")
 
 
+def _arrow_column(values: list[Any]) -> Any:  # noqa: ANN401 - pyarrow-stubs leave arrays open
+    """Return values as a column: of text if they are of several kinds, as options are."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = (it if it is None or isinstance(it, str) else json_text(it) for it in values)
+        return pa.array(texts, pa.string())
+
+
+def _in_utf8(found: Any) -> Any:  # noqa: ANN401 - of any JSON
+    """Return the same with every text in UTF-8."""
+    match found:
+        case str():
+            return in_utf8(found)
+        case dict():
+            known = cast("dict[str, Any]", found)
+            return {in_utf8(key): _in_utf8(it) for key, it in known.items()}
+        case list() | tuple():
+            return [_in_utf8(it) for it in cast("list[Any]", found)]
+        case _:
+            return found
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -151,7 +176,8 @@ def _yaml(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     from quire.types import to_yaml
 
     for row in rows:
-        yield escape_controls("---\n" + to_yaml(_parse_shown(_object(columns, row))))
+        text = _object(columns, {name: _in_utf8(row[name]) for name in columns})
+        yield escape_controls("---\n" + to_yaml(_parse_shown(text)))
 
 
 def _jsonl(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

@@ -209,7 +209,7 @@ def _of_source(
 ) -> Iterator[Step | None]:
     with _opened(source, request) as queue, _tailer(queue, request.named) as tailer:
         where = _where(queue, request)
-        stages = _stages(queue, request, limiter, where)
+        stages = _stages(queue, request, where)
         while (bounds := _bounds(queue, request)) is None:
             yield None
         bounds = bounds.within(*source.bounds(queue))
@@ -225,6 +225,7 @@ def _of_source(
             tailer,
             bounds,
             stages,
+            limiter=limiter,
             is_named=is_named,
             skipper=skipper,
             last_of_all=request.is_java,
@@ -266,10 +267,8 @@ def _where(queue: AnyQueue, request: Request) -> WhereFilter | None:
     return WhereFilter(request.where, schema_of(queue, request.schema) if known else None)
 
 
-def _stages(
-    queue: AnyQueue, request: Request, limiter: Limiter | None, where: WhereFilter | None
-) -> list[Stage]:
-    stages: list[Stage] = [] if limiter is None else [limiter]
+def _stages(queue: AnyQueue, request: Request, where: WhereFilter | None) -> list[Stage]:
+    stages: list[Stage] = []
     if request.interface is not None:
         if not adapter_of(queue).has_calls:
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")

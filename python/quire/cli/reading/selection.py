@@ -83,6 +83,7 @@ class Selection:
         tailer: Reads it; a named one moves on with what was taken.
         bounds: Where to begin and to end.
         stages: What each message must pass.
+        limiter: What ends the output: it sees each message once, in the order of the output.
         is_named: Take one message at a time, so that only those taken count as read.
         skipper: Goes on after what cannot be read; None: that is an error.
         last_of_all: Whether the last messages are those of all, as with Java's reader.
@@ -96,6 +97,7 @@ class Selection:
         bounds: Bounds,
         stages: Sequence[Stage] = (),
         *,
+        limiter: Stage | None = None,
         is_named: bool = False,
         skipper: Skipper | None = None,
         last_of_all: bool = False,
@@ -105,10 +107,12 @@ class Selection:
         self._tailer = tailer
         self._bounds = bounds
         self._stages = stages
+        self._limiter = limiter
         self._last_of_all = last_of_all
         self._size = 1 if is_named else BATCH
         self._skipper = skipper
         self._end = end_of(queue)
+        self._is_over = False  # nothing from the start on can be read
         if bounds.reverse:
             return
         if bounds.last is not None:
@@ -122,7 +126,7 @@ class Selection:
 
     def _forward(self) -> Iterator[tuple[Columns, Rows] | None]:
         past = self._past()
-        while True:
+        while not self._is_over:
             batch = self._next() if self._may_have_more() else Columns.empty()
             if not len(batch):
                 if not self._bounds.follow:
@@ -146,12 +150,10 @@ class Selection:
         return True
 
     def _next(self) -> Columns:
-        journal = journal_tailer_of(self._tailer)
-        if self._bounds.metadata and journal is not None:
-            return _next_document(journal)
+        journal = journal_tailer_of(self._tailer) if self._bounds.metadata else None
         while True:
             try:
-                return self._batch()
+                return self._batch() if journal is None else _next_document(journal)
             except quire.errors.CorruptError as error:
                 if self._skipper is None:
                     raise
@@ -185,13 +187,24 @@ class Selection:
                 yield chosen, passed
 
     def _chosen(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
+        if self._limiter is not None and rows:
+            batch, rows = self._limiter(batch, rows)
+        return self._passing(batch, rows)
+
+    def _passing(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         for stage in self._stages:
             if rows:
                 batch, rows = stage(batch, rows)
         return batch, rows
 
     def _go_to(self, start: int) -> None:
-        if self._tailer.move_to_index(start):
+        try:
+            if self._tailer.move_to_index(start):
+                return
+        except quire.errors.CorruptError as error:
+            if self._skipper is None:
+                raise
+            self._is_over = not self._skipper.skip(self._tailer, error, start)
             return
         journal = journal_tailer_of(self._tailer)
         if journal is None:
@@ -211,9 +224,12 @@ class Selection:
         start, past = None, self._past()
         with tailer_of(self._queue) as looker:
             low, high = self._bounds.start or 0, self._end if past is None else past
-            found = _backward(self._queue, looker, low, high) if count else ()
-            for batch, rows in found:
-                chosen, passed = (batch, rows) if self._last_of_all else self._chosen(batch, rows)
+            if self._skipper is None:
+                found = _backward(self._queue, looker, low, high)
+            else:  # what is lost is reported where the output meets it
+                found = _backward_past_damage(self._queue, looker, low, high, Skipper(self._queue))
+            for batch, rows in found if count else ():
+                chosen, passed = (batch, rows) if self._last_of_all else self._passing(batch, rows)
                 if passed:
                     passed = passed[:count]
                     start = chosen.indexes[passed[-1]]

@@ -69,10 +69,12 @@ def _script(shell: str) -> str:
 def _installed(shell: str) -> str:
     """Add the line to the start-up file, unless it is there; return what was done."""
     path = Path(_FILE[shell]).expanduser()
-    text = path.read_text("utf-8") if path.exists() else ""
-    if _LINE[shell] in text:
+    line = _LINE[shell].encode()
+    found = path.read_bytes() if path.exists() else b""  # in whichever encoding it is
+    if line in found:
         return f"present={path}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{'' if not text or text.endswith(chr(10)) else chr(10)}{_LINE[shell]}\n")
+    with path.open("ab") as file:
+        file.write(b"" if not found or found.endswith(b"\n") else b"\n")
+        file.write(line + b"\n")
     return f"installed={path} (it takes effect in new shells)"

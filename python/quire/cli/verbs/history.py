@@ -14,10 +14,10 @@ import quire
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH, value_errors_as_usage
-from quire.cli.reading.selection import Bounds
 from quire.cli.reading.sources import sources_of
 from quire.cli.shared_options import range_options, row_format_option
-from quire.formats.adapters import adapter_of
+from quire.formats.adapters import adapter_of, end_index_of
+from quire.ranges.range import Limits
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -113,9 +113,8 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
                 raise click.ClickException(
                     f"messages of this format have no history: path={source.path}"
                 )
-            bounds = Bounds(None, None, None, reverse=False, follow=False, metadata=False)
-            bounds = bounds.between(queue, more["from"], more["to"], more["time_field"])
-            timings = _timings(queue, bounds, more["skip"], by_method=more["by_method"])
+            limits = Limits(more["from"], more["to"], more["time_field"])
+            timings = _timings(queue, limits, more["skip"], by_method=more["by_method"])
             way = Way()
             for start_s, series in _windows(timings, more["window"], way):
                 found = [_row(start_s, *it, unit_ns) for it in way.ordered(series)]
@@ -143,19 +142,22 @@ def _why_no_rows(path: Path, begun: int) -> str:
 
 def _timings(
     queue: Any,  # noqa: ANN401 - of a format that has calls
-    bounds: Bounds,
+    limits: Limits,
     skip: int,
     *,
     by_method: bool,
 ) -> Iterator[tuple[str, quire.MessageHistory]]:
     """Yield the method and the history of each message that has one."""
-    past = queue.last_index if bounds.end is None else bounds.end - 1
+    first, past = limits.indexes(queue)
+    past = min(past, end_index_of(queue))
+    if first >= past:
+        return
     with queue.tailer() as tailer, Progress() as progress:
-        if bounds.start is not None:
-            tailer.move_to_index(bounds.start)
+        if first:
+            tailer.move_to_index(first)
         number = 0
-        while past is not None and (excerpt := tailer.read()) is not None:
-            if excerpt.index > past:
+        while (excerpt := tailer.read()) is not None:
+            if excerpt.index >= past:
                 return
             number += 1
             progress.count(number)
