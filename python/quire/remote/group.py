@@ -154,7 +154,8 @@ class RemoteMembership(Reconnecting):
         connection = self._connection
         connection.ready(connection.deadline())
         if not self._is_asked:
-            words = ["QUIRE.GROUP", "READ", self._number, "COUNT", self._wanted, "BLOCK", BLOCK_MS]
+            wanted = self._wanted
+            words = ("QUIRE.GROUP", "READ", self._number, "COUNT", wanted, "BLOCK", BLOCK_MS)
             connection.send(packed(words), connection.deadline())
             self._is_asked = True
         is_there, answer = connection.poll()
