@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -119,6 +120,24 @@ def test_an_error_may_go_to_the_dead_letters(
         "error": "LookupError: not bad",
         "payload": b"\xb9\3say\xe3bad",
     }
+
+
+@pytest.mark.local("the queue's path is one of this machine")
+def test_dead_letters_have_paths_and_errors_that_are_not_utf8_escaped(tmp_path: Path) -> None:
+    class Opening(Talker):
+        def say(self, text: str) -> None:
+            raise LookupError(text + os.fsdecode(b" \xff"))
+
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/odd \xff")
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock) as queue, quire.open(tmp_path / "dead", clock=clock) as dead:
+        queue.appender().method_writer(Talk).say("a")
+        read_all(queue.tailer().method_reader(Opening(), on_error="dead_letter", dead_letter=dead))
+        letter = dead.tailer().read_map()
+
+    assert letter is not None
+    assert letter["queue"] == f"{tmp_path}/odd \\udcff"
+    assert letter["error"] == "LookupError: a \\udcff"
 
 
 def test_a_dead_letter_that_cannot_be_written_leaves_the_message(

@@ -310,12 +310,17 @@ class _DeadLetters:
         self._appender.write_map(
             {
                 "index": index,
-                "queue": self._tailer.path,
-                "error": f"{type(error).__name__}: {error}",
+                "queue": _encodable(self._tailer.path),
+                "error": _encodable(f"{type(error).__name__}: {error}"),
                 "payload": payload,
             }
         )
         _warn("a message that failed went to the dead letters", index, error)
+
+
+def _encodable(text: str) -> str:
+    """Return a text with what is no character, as in paths that are not UTF-8, escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _appender_of(to: DeadLetter, source: str) -> Appender | AnyRemoteAppender:
