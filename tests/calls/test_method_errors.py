@@ -140,6 +140,21 @@ def test_dead_letters_have_paths_and_errors_that_are_not_utf8_escaped(tmp_path: 
     assert letter["error"] == "LookupError: a \\udcff"
 
 
+@pytest.mark.local("the path is one of this machine")
+@pytest.mark.parametrize("kind", ["vanilla", "quick-queue"])
+def test_a_queue_of_another_format_takes_no_dead_letters(
+    tmp_path: Path, queue: quire.JournalQueue, kind: str
+) -> None:
+    path = tmp_path / "other"
+    with quire.open(path, format=kind) as other, other.appender() as appender:  # type: ignore[call-overload]
+        appender.write_bytes(b"a")
+    before = sorted(path.iterdir())
+    with pytest.raises(quire.errors.NotAQueueError, match=f"another format .* format={kind}"):
+        queue.tailer().method_reader(Failing(), on_error="dead_letter", dead_letter=path)
+
+    assert sorted(path.iterdir()) == before
+
+
 def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
