@@ -358,3 +358,32 @@ def test_cycles_of_a_vanilla_chronicle_that_are_removed_meanwhile_are_named(
 
     assert run_beside(path, tmp_path, way, remove) == before[:10] + before[20:]
     assert "messages were deleted before they were read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "makes",
+    [
+        lambda path, dest: quire.maintenance.split_queue(path, dest, str),
+        lambda path, dest: quire.maintenance.merge_queues([path], dest, lambda it: it.index),
+        quire.copy_queue,
+        lambda path, dest: quire.convert(path, dest, into="vanilla"),
+        quire.salvage,
+        quire.replay,
+        lambda path, dest: quire.prune(path, max_cycles=1, action="move", dest=dest),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_result_at_a_url_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    makes: Callable[[Path, str | Path], object],
+    kind: type[str | Path],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with quire.open("source", block_bytes=2**16) as queue, queue.appender() as appender:
+        appender.write_text("a")
+
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL"):
+        makes(tmp_path / "source", kind("quire://127.0.0.1:1/dest"))
+
+    assert [it.name for it in tmp_path.iterdir()] == ["source"]

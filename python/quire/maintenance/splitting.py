@@ -15,6 +15,7 @@ from quire.errors import UnsupportedError
 from quire.formats.adapters import tailer_of
 from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
+from quire.opening.discovery import result_path
 from quire.opening.opener import open_whole
 from quire.ranges.damage import Skipped, messages_of
 
@@ -72,7 +73,7 @@ def split_queue(
 
     """
     given = arguments.path("source", source)
-    path = Path(arguments.path("dest", dest)).absolute()
+    path = result_path("dest", dest)
     arguments.function("a function of an excerpt")("key", key)
     results: dict[str, Result] = {}
     with (
