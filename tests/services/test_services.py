@@ -239,6 +239,15 @@ def test_the_path_of_an_output_need_not_be_utf8(place: Place, tmp_path: Path) ->
     assert "odd%20%ff" in name.lower()
 
 
+def test_queues_of_a_server_are_refused(place: Place) -> None:
+    url = "quire://127.0.0.1:1/numbers"
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL where a path belongs"):
+        place.service(inputs=[url])
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL where a path belongs"):
+        quire.service(inputs=[place.first], output=url, handler=Adder)
+    place.service().close()  # nothing is locked
+
+
 def test_an_exception_closes_the_service_and_a_new_one_goes_on(place: Place) -> None:
     place.numbers(1, 3, 2)
     service = place.service()

@@ -47,7 +47,7 @@ def result_path(name: str, given: object) -> Path:
         given: What was given for it.
 
     Raises:
-        UnsupportedError: It is a URL.
+        UnsupportedError: The path is a URL.
 
     """
     path = arguments.path(name, given)

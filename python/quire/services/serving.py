@@ -38,6 +38,7 @@ from quire.errors import ClosedError, DataLossError, QuireError
 from quire.handles.base import Queue
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
+from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
 from quire.ranges.stored_positions import OUTPUT_POSITION
@@ -82,6 +83,7 @@ def service(  # noqa: PLR0913 - by keywords
     Raises:
         ValueError: Inputs share a source id or have none, or no interface was found.
         NotAQueueError: There is no queue at a path.
+        UnsupportedError: A path is a URL.
         QuireError: Another service writes this output.
         DataLossError: Messages after the service's position were deleted from an input or the
             output.
@@ -530,6 +532,7 @@ def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> JournalQue
     if isinstance(queue, Queue):
         return queue
     path = arguments.queue_path(name, queue)
+    check_local(path)
     return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))
 
 
