@@ -387,3 +387,16 @@ def test_a_result_at_a_url_is_refused(
         makes(tmp_path / "source", kind("quire://127.0.0.1:1/dest"))
 
     assert [it.name for it in tmp_path.iterdir()] == ["source"]
+
+
+def test_an_empty_name_and_one_of_a_zero_byte_are_different_parts(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "in", block_bytes=2**16) as queue, queue.appender() as appender:
+        appender.write_many([b"a", b"b"])
+    names = {b"a": "", b"b": "\0"}
+    quire.maintenance.split_queue(tmp_path / "in", tmp_path / "out", lambda it: names[it.data])
+
+    found = {}
+    for part in (tmp_path / "out").iterdir():
+        with quire.open(part) as queue, queue.tailer() as tailer:
+            found[part.name] = [*tailer.payloads()]
+    assert found == {"%": [b"a"], "%00": [b"b"]}

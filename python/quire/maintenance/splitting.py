@@ -111,7 +111,7 @@ def _directory(name: object, count: int) -> str:
         raise UnsupportedError(f"too many queues to split into: most={_MOST} name={text!r:.80}")
     found = quote(text, safe="", errors="surrogatepass")
     if found.startswith(".") or not found:
-        found = f"%2E{found[1:]}" if found else "%00"
+        found = f"%2E{found[1:]}" if found else "%"
     if len(found) > _LONGEST_NAME:
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
         found = f"{found[: _LONGEST_NAME - _DIGEST - 1]}%{digest}"
