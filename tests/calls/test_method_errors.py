@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -119,6 +120,39 @@ def test_an_error_may_go_to_the_dead_letters(
         "error": "LookupError: not bad",
         "payload": b"\xb9\3say\xe3bad",
     }
+
+
+@pytest.mark.local("the queue's path is one of this machine")
+def test_dead_letters_have_paths_and_errors_that_are_not_utf8_escaped(tmp_path: Path) -> None:
+    class Opening(Talker):
+        def say(self, text: str) -> None:
+            raise LookupError(text + os.fsdecode(b" \xff"))
+
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/odd \xff")
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock) as queue, quire.open(tmp_path / "dead", clock=clock) as dead:
+        queue.appender().method_writer(Talk).say("a")
+        read_all(queue.tailer().method_reader(Opening(), on_error="dead_letter", dead_letter=dead))
+        letter = dead.tailer().read_map()
+
+    assert letter is not None
+    assert letter["queue"] == f"{tmp_path}/odd \\udcff"
+    assert letter["error"] == "LookupError: a \\udcff"
+
+
+@pytest.mark.local("the path is one of this machine")
+@pytest.mark.parametrize("kind", ["vanilla", "quick-queue"])
+def test_a_queue_of_another_format_takes_no_dead_letters(
+    tmp_path: Path, queue: quire.JournalQueue, kind: str
+) -> None:
+    path = tmp_path / "other"
+    with quire.open(path, format=kind) as other, other.appender() as appender:  # type: ignore[call-overload]
+        appender.write_bytes(b"a")
+    before = sorted(path.iterdir())
+    with pytest.raises(quire.errors.NotAQueueError, match=f"another format .* format={kind}"):
+        queue.tailer().method_reader(Failing(), on_error="dead_letter", dead_letter=path)
+
+    assert sorted(path.iterdir()) == before
 
 
 def test_a_dead_letter_that_cannot_be_written_leaves_the_message(

@@ -358,3 +358,45 @@ def test_cycles_of_a_vanilla_chronicle_that_are_removed_meanwhile_are_named(
 
     assert run_beside(path, tmp_path, way, remove) == before[:10] + before[20:]
     assert "messages were deleted before they were read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "makes",
+    [
+        lambda path, dest: quire.maintenance.split_queue(path, dest, str),
+        lambda path, dest: quire.maintenance.merge_queues([path], dest, lambda it: it.index),
+        quire.copy_queue,
+        lambda path, dest: quire.convert(path, dest, into="vanilla"),
+        quire.salvage,
+        quire.replay,
+        lambda path, dest: quire.prune(path, max_cycles=1, action="move", dest=dest),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_result_at_a_url_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    makes: Callable[[Path, str | Path], object],
+    kind: type[str | Path],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with quire.open("source", block_bytes=2**16) as queue, queue.appender() as appender:
+        appender.write_text("a")
+
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL"):
+        makes(tmp_path / "source", kind("quire://127.0.0.1:1/dest"))
+
+    assert [it.name for it in tmp_path.iterdir()] == ["source"]
+
+
+def test_an_empty_name_and_one_of_a_zero_byte_are_different_parts(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "in", block_bytes=2**16) as queue, queue.appender() as appender:
+        appender.write_many([b"a", b"b"])
+    names = {b"a": "", b"b": "\0"}
+    quire.maintenance.split_queue(tmp_path / "in", tmp_path / "out", lambda it: names[it.data])
+
+    found = {}
+    for part in (tmp_path / "out").iterdir():
+        with quire.open(part) as queue, queue.tailer() as tailer:
+            found[part.name] = [*tailer.payloads()]
+    assert found == {"%": [b"a"], "%00": [b"b"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -72,6 +73,58 @@ def test_the_next_message_is_refused_while_one_is_handled(place: Place) -> None:
         service.handler.call = both
         drain(service)
     assert place.results() == ["total 1", "total 10", "total 2", "total 20"]
+
+
+def run_once(service: quire.Service) -> bool:
+    return service.run_once()
+
+
+def arun_once(service: quire.Service) -> bool:
+    return asyncio.run(service.arun_once())
+
+
+@pytest.mark.parametrize("runs_once", [run_once, arun_once])
+def test_an_append_that_failed_ends_the_service_though_the_handler_caught_it(
+    place: Place, runs_once: Callable[[quire.Service], bool]
+) -> None:
+    class Long(Calling):
+        def number(self, value: int) -> None:
+            for name in ("a", "b" * longest, "c"):
+                with contextlib.suppress(quire.errors.MessageTooLargeError):
+                    self.out.to(name).total(value)
+
+    def failing() -> None:
+        with place.service(Long) as service, pytest.raises(quire.errors.MessageTooLargeError):
+            runs_once(service)
+
+    longest = 1 << 20
+    place.numbers(1)
+    failing()
+    failing()
+    assert place.results() == ["to a", "total 1"]
+    longest = 1
+    for _ in range(2):
+        with place.service(Long) as service:
+            drain(service)
+    assert place.results() == [
+        line for name in ("a", "b", "c") for line in (f"to {name}", "total 1")
+    ]
+
+
+def test_a_call_that_cannot_be_encoded_may_be_caught(place: Place) -> None:
+    def wrong(out: Results, value: int) -> None:
+        with pytest.raises((TypeError, quire.errors.WireError)):
+            out.total("no number")  # type: ignore[arg-type]
+        out.total(value)
+
+    place.numbers(1, 2)
+    service = place.service(Calling)
+    service.handler.call = wrong
+    drain(service).close()
+    service = place.service(Calling)
+    service.handler.call = wrong
+    drain(service).close()
+    assert place.results() == ["total 1", "total 2"]
 
 
 def test_a_message_whose_handler_closes_the_service_is_not_done(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -224,6 +225,27 @@ def test_paths_are_of_queues_that_are_there(place: Place, tmp_path: Path) -> Non
     one: Any = str(tmp_path / "1")
     drain(quire.service(inputs=one, output=tmp_path / "9", handler=Adder)).close()
     assert place.results() == expected(1, 2)
+
+
+def test_the_path_of_an_output_need_not_be_utf8(place: Place, tmp_path: Path) -> None:
+    place.numbers(1, 2)
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/odd \xff")
+    with quire.open(path, source_id=9, block_bytes=2**16) as output:
+        for _ in range(2):
+            with quire.service(inputs=[place.first], output=output, handler=Adder) as service:
+                drain(service)
+        assert output.entry_count == len(expected(1, 2))
+    [(name, _)] = place.first.named_tailers()
+    assert "odd%20%ff" in name.lower()
+
+
+def test_queues_of_a_server_are_refused(place: Place) -> None:
+    url = "quire://127.0.0.1:1/numbers"
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL where a path belongs"):
+        place.service(inputs=[url])
+    with pytest.raises(quire.errors.UnsupportedError, match="a URL where a path belongs"):
+        quire.service(inputs=[place.first], output=url, handler=Adder)
+    place.service().close()  # nothing is locked
 
 
 def test_an_exception_closes_the_service_and_a_new_one_goes_on(place: Place) -> None:

@@ -19,7 +19,8 @@ from quire._waiting.async_reading import AsyncClosing
 from quire._waiting.sleeping import pauser_at
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
-from quire.errors import ClosedError
+from quire.errors import ClosedError, NotAQueueError
+from quire.formats.detection import CHRONICLE, format_of
 from quire.formats.remote import AnyRemoteAppender, AnyRemoteQueue, AnyRemoteTailer
 from quire.pausers import TURN_S, Pauser
 from quire.sealed.key_file import check_letters
@@ -310,12 +311,17 @@ class _DeadLetters:
         self._appender.write_map(
             {
                 "index": index,
-                "queue": self._tailer.path,
-                "error": f"{type(error).__name__}: {error}",
+                "queue": _encodable(self._tailer.path),
+                "error": _encodable(f"{type(error).__name__}: {error}"),
                 "payload": payload,
             }
         )
         _warn("a message that failed went to the dead letters", index, error)
+
+
+def _encodable(text: str) -> str:
+    """Return a text with what is no character, as in paths that are not UTF-8, escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _appender_of(to: DeadLetter, source: str) -> Appender | AnyRemoteAppender:
@@ -324,6 +330,7 @@ def _appender_of(to: DeadLetter, source: str) -> Appender | AnyRemoteAppender:
 
     Raises:
         EncryptionError: *to* is a path, and *source* is encrypted, or the queue at the path.
+        NotAQueueError: There is a queue of another format at the path.
 
     """
     if isinstance(to, Appender | AnyRemoteAppender):
@@ -339,6 +346,11 @@ def _appender_of(to: DeadLetter, source: str) -> Appender | AnyRemoteAppender:
         expected = "a queue, its path, or an appender"
         raise arguments.refusal("dead_letter", expected, to) from None
     check_letters(source, path)
+    if (found_format := format_of(path)) not in {None, CHRONICLE}:
+        raise NotAQueueError(
+            "dead letters go to a Chronicle Queue, and another format is there:"
+            f" format={found_format} dead_letter={path} (give another path)"
+        )
     return Appender(Queue(path))
 
 

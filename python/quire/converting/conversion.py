@@ -30,6 +30,7 @@ from quire.formats.columns import Columns
 from quire.formats.detection import FORMATS
 from quire.handles.base import Queue
 from quire.maintenance.left_out import warn_left_out
+from quire.opening.discovery import result_path
 from quire.opening.opener import opened_whole
 from quire.ranges.damage import ON_DAMAGE, Lost
 
@@ -125,7 +126,7 @@ def convert(  # noqa: PLR0913 - by keywords
     arguments.flag("skip", skip)
     arguments.one_of(*ON_DAMAGE)("on_damage", on_damage)
     arguments.optional(arguments.function())("progress", progress)
-    path = Path(arguments.path("dest", dest)).absolute()
+    path = result_path("dest", dest)
     if into == PARQUET:
         need_arrow()
     with opened_whole(source) as queue:

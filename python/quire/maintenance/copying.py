@@ -35,7 +35,7 @@ from quire.maintenance.left_out import warn_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.maintenance.sink_writes import FOLDER
-from quire.opening.discovery import TABLE, check_local
+from quire.opening.discovery import TABLE, check_local, result_path
 from quire.opening.opener import open_without_key as open_queue
 from quire.sealed.needed_files import bring_needed
 from quire.sealed.seal_files import SEALS
@@ -102,7 +102,7 @@ def copy_queue(
     """
     given = arguments.path("source", source)
     check_local(given)
-    path = Path(arguments.path("dest", dest)).absolute()
+    path = result_path("dest", dest)
     adapter = adapter_at(given)
     if Path(given).is_file() or (adapter is not None and not adapter.is_written):
         raise UnsupportedError(

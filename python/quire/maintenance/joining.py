@@ -16,6 +16,7 @@ from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import read_merged
+from quire.opening.discovery import result_path
 from quire.opening.opener import open_whole
 
 _BETWEEN_REPORTS = 1024
@@ -86,7 +87,7 @@ def merge_queues(
     if not paths:
         raise arguments.out_of_range("sources", "at least one", paths)
     arguments.function("a function of an excerpt")("key", key)
-    path = Path(arguments.path("dest", dest)).absolute()
+    path = result_path("dest", dest)
     cycle_name = None if roll_cycle is None else RollCycle(roll_cycle).name
     with ExitStack() as opened:
         queues = [opened.enter_context(open_whole(it)) for it in paths]

@@ -15,6 +15,7 @@ from quire.errors import UnsupportedError
 from quire.formats.adapters import tailer_of
 from quire.maintenance.left_out import warn_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
+from quire.opening.discovery import result_path
 from quire.opening.opener import open_whole
 from quire.ranges.damage import Skipped, messages_of
 
@@ -72,7 +73,7 @@ def split_queue(
 
     """
     given = arguments.path("source", source)
-    path = Path(arguments.path("dest", dest)).absolute()
+    path = result_path("dest", dest)
     arguments.function("a function of an excerpt")("key", key)
     results: dict[str, Result] = {}
     with (
@@ -110,7 +111,7 @@ def _directory(name: object, count: int) -> str:
         raise UnsupportedError(f"too many queues to split into: most={_MOST} name={text!r:.80}")
     found = quote(text, safe="", errors="surrogatepass")
     if found.startswith(".") or not found:
-        found = f"%2E{found[1:]}" if found else "%00"
+        found = f"%2E{found[1:]}" if found else "%"
     if len(found) > _LONGEST_NAME:
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
         found = f"{found[: _LONGEST_NAME - _DIGEST - 1]}%{digest}"

@@ -38,6 +38,23 @@ def check_local(path: str | os.PathLike[str]) -> None:
     )
 
 
+def result_path(name: str, given: object) -> Path:
+    """
+    Return the absolute path of a result.
+
+    Args:
+        name: The argument, for errors.
+        given: What was given for it.
+
+    Raises:
+        UnsupportedError: The path is a URL.
+
+    """
+    path = arguments.path(name, given)
+    check_local(path)
+    return Path(path).absolute()
+
+
 def check_at_path(path: str, table: Identity | None) -> None:
     """
     Check that a queue is still where it was opened.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_arg
 
 from quire._common import arguments
 from quire._common.units import milliseconds, size
+from quire.opening.discovery import result_path
 
 if TYPE_CHECKING:
     from quire.retaining.prune_report import PrunedCycle
@@ -48,7 +49,7 @@ class Rule:
         """Check the rule."""
         arguments.one_of(*_ACTIONS)("action", self.action)
         if self.dest is not None:
-            arguments.path("dest", self.dest)
+            result_path("dest", self.dest)
         if (self.dest is None) != (self.action in {"delete", "compress"}):
             wanted = "none" if self.dest is not None else "a directory"
             raise ValueError(f"invalid dest: action={self.action} expected {wanted}")

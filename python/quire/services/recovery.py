@@ -74,7 +74,7 @@ def reader_name(output: str) -> str:
     path = os.path.realpath(output)
     # Names are case-insensitive, paths are not.
     suffix = "" if path == path.lower() else f"#{zlib.crc32(os.fsencode(path)):08x}"
-    return f"service:{urllib.parse.quote(path)}{suffix}"
+    return f"service:{urllib.parse.quote(os.fsencode(path))}{suffix}"
 
 
 def _go_to_newest(tailer: JournalTailer, inputs: set[int]) -> None:

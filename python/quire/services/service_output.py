@@ -8,7 +8,7 @@ from typing import Any
 from quire._native import MessageHistory, Method
 from quire.calls.interfaces import METHODS
 from quire.calls.method_writer import method_writer
-from quire.errors import QuireError
+from quire.errors import QuireError, WireError
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
@@ -67,6 +67,8 @@ class Output:
         """The object that the handler calls."""
         self.reading: Callable[[], Source] | None = None
         """Returns the message that the service is handling, if any."""
+        self.failure: BaseException | None = None
+        """Why an output could not be appended: the service ends, even if the handler goes on."""
         self.consumed: Callable[[], list[Source]] = list
         """Returns the newest message of each input that was, or is being, handled."""
 
@@ -120,13 +122,18 @@ class Output:
             raise AttributeError(f"the interface has no such method: name={name}")
         write, drop = getattr(self._writer, name), _dropping(self._methods[name])
 
+        def noted(source: int, /, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the interface has them
+            if self._runs:
+                self._note_if_order_matters(source)
+            return write(*arguments, **named)
+
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the interface has them
             source = self._at_hand()
             if self._is_there(source[1]):
-                return self._called(source, drop(*arguments, **named), self._dropped)
-            if self._runs:
-                self._note_if_order_matters(source[0])
-            return self._called(source, write(*arguments, **named), self._written)
+                return self._called(source, lambda: drop(*arguments, **named), self._dropped)
+            return self._called(
+                source, lambda: noted(source[0], *arguments, **named), self._written
+            )
 
         setattr(self.out, name, call)
         return call
@@ -147,13 +154,30 @@ class Output:
             )
         return sources[-1]
 
-    def _called(self, source: Source, following: Any, ended: Callable[[Source], None]) -> Any:  # noqa: ANN401 - a chain or None
-        """Return the result of a call, and report when it completed a document."""
-        if following is None:
-            if source != self._current:
-                self._current, self._count = source, 0
-            self._count += 1
-            return ended(source)
+    def _called(
+        self, source: Source, call: Callable[[], Any], ended: Callable[[Source], None]
+    ) -> Any:  # noqa: ANN401 - a chain or None
+        """
+        Make a call, return its result, and report when it completed a document.
+
+        A later service drops a call that failed as if it had been written, and then would count
+        those that followed wrongly, so :attr:`failure` keeps the error. Calls that cannot be
+        encoded fail when they are dropped, too.
+        """
+        if self.failure is not None:
+            raise self.failure
+        try:
+            following = call()
+            if following is None:
+                if source != self._current:
+                    self._current, self._count = source, 0
+                self._count += 1
+                return ended(source)
+        except WireError:
+            raise
+        except (QuireError, OSError, MemoryError, KeyboardInterrupt) as error:
+            self.failure = error
+            raise
 
         def goes_on(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - a chain or None
             if self._at_hand() != source:
@@ -161,7 +185,7 @@ class Output:
                     "a chain of calls was continued for another message than it began with: "
                     f"began={_named(source)}"
                 )
-            return self._called(source, call(), ended)
+            return self._called(source, call, ended)
 
         return _Following(following, goes_on)
 

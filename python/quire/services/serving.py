@@ -38,6 +38,7 @@ from quire.errors import ClosedError, DataLossError, QuireError
 from quire.handles.base import Queue
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
+from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
 from quire.ranges.stored_positions import OUTPUT_POSITION
@@ -82,6 +83,7 @@ def service(  # noqa: PLR0913 - by keywords
     Raises:
         ValueError: Inputs share a source id or have none, or no interface was found.
         NotAQueueError: There is no queue at a path.
+        UnsupportedError: A path is a URL.
         QuireError: Another service writes this output.
         DataLossError: Messages after the service's position were deleted from an input or the
             output.
@@ -208,8 +210,9 @@ class Service(AsyncClosing, KnownAttributes):
         Handle a message, or one of each input; return False if there is none.
 
         Raises:
-            Exception: Any exception of the handler. The service is then closed; a new one rebuilds
-                the state and continues with the same message.
+            Exception: Any exception of the handler, and any error of appending an output, even if
+                the handler catches it. The service is then closed; a new one rebuilds the state
+                and continues with the same message.
             RuntimeError: A message is being handled: the handler itself, another thread or another
                 task has called this.
 
@@ -220,7 +223,7 @@ class Service(AsyncClosing, KnownAttributes):
             steps = self._step()
             asked = next(steps)
             while not isinstance(asked, bool):
-                asked = steps.send(asked.read_one())
+                asked = steps.send(self._complete(asked.read_one()))
         except BaseException:
             self._abandon()
             raise
@@ -235,8 +238,9 @@ class Service(AsyncClosing, KnownAttributes):
         See :meth:`run_once`. Only the handler itself may call the output, not tasks that it starts.
 
         Raises:
-            Exception: Any exception of the handler, or its cancellation. The service is then
-                closed; a new one rebuilds the state and continues with the same message.
+            Exception: Any exception of the handler, or its cancellation, and any error of appending
+                an output, even if the handler catches it. The service is then closed; a new one
+                rebuilds the state and continues with the same message.
             RuntimeError: A message is being handled: the handler itself, another thread or another
                 task has called this.
 
@@ -268,7 +272,7 @@ class Service(AsyncClosing, KnownAttributes):
             steps = self._step()
             asked = next(steps)
             while not isinstance(asked, bool):
-                asked = steps.send(await asked.aread_one())
+                asked = steps.send(self._complete(await asked.aread_one()))
         except BaseException:
             self._abandon()
             raise
@@ -339,6 +343,12 @@ class Service(AsyncClosing, KnownAttributes):
                     source.commit()
         finally:
             self._abandon()
+
+    def _complete(self, was_read: bool) -> bool:  # noqa: FBT001 - what a reader returned
+        """Return *was_read*, unless the handler caught the error of an append."""
+        if self._output.failure is not None:
+            raise self._output.failure
+        return was_read
 
     def _refuse_while_handling(self) -> None:
         if self._is_handling:
@@ -522,6 +532,7 @@ def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> JournalQue
     if isinstance(queue, Queue):
         return queue
     path = arguments.queue_path(name, queue)
+    check_local(path)
     return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))
 
 
