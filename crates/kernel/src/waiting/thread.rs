@@ -29,12 +29,10 @@ const LOOK_AFTER: u32 = 250;
 /// another thread may have moved a tailer.
 const LOOKS_AT_ONE: u32 = 50;
 
-/// After a message, a queue's word stays even for a while, so that appenders in a burst do not pay
-/// for a wake-up per message: for a time within these limits, which doubles when the next message
-/// came within it, and is halved when none did. It also doubles with each announced message that
-/// no waiter wanted, up to `MOST_IN_VAIN` times.
-const LINGERS_AT_LEAST: Duration = Duration::from_micros(10);
-const LINGERS_AT_MOST: Duration = Duration::from_micros(100);
+/// After a message, a queue's word stays even for this long, so that appenders in a burst do not
+/// pay for a wake-up per message. The time doubles with each announced message that no waiter
+/// wanted, up to `MOST_IN_VAIN` times.
+const LINGERS: Duration = Duration::from_micros(100);
 const MOST_IN_VAIN: u32 = 5;
 
 /// The thread ends after this long without waits.
@@ -126,8 +124,6 @@ struct Waits {
     /// The value of the word to sleep at; None while it is left alone, until `arm_at`.
     value: Option<u32>,
     arm_at: Instant,
-    /// How long the word is left alone after a message.
-    lingers: Duration,
     /// How many successive announcements had a message for none of these waits.
     in_vain: u32,
     /// How often only one wait per place was polled since all of them were.
@@ -236,7 +232,6 @@ impl Waits {
             places: HashSet::new(),
             value: None,
             arm_at,
-            lingers: LINGERS_AT_LEAST,
             in_vain: 0,
             looks_at_one: 0,
         }
@@ -250,7 +245,6 @@ impl Waits {
             self.value = None;
         }
         let is_over = self.value.is_none() && now >= self.arm_at;
-        let is_alone = self.all.is_empty();
         let which = self.which(is_time, is_announced || is_over);
         let (found, found_old) = self.look(which, may_wait);
         if found {
@@ -258,21 +252,12 @@ impl Waits {
         } else if is_announced && !self.all.is_empty() {
             self.in_vain = MOST_IN_VAIN.min(self.in_vain + 1);
         }
-        if is_over && !is_alone {
-            self.adapt(found);
-        }
         if found || is_announced {
-            self.arm_at = now + self.lingers * (1 << self.in_vain);
+            self.arm_at = now + LINGERS * (1 << self.in_vain);
         } else if is_over {
             self.arm(may_wait);
         }
         found_old && is_time && !is_announced && !is_over
-    }
-
-    /// Leaves the word alone for longer from now on if messages follow each other closely.
-    fn adapt(&mut self, is_dense: bool) {
-        let lingers = if is_dense { self.lingers * 2 } else { self.lingers / 2 };
-        self.lingers = lingers.clamp(LINGERS_AT_LEAST, LINGERS_AT_MOST);
     }
 
     /// Which waits to poll. If one is due, all are polled next time.
@@ -371,12 +356,12 @@ mod tests {
     use super::*;
     use crate::os::own_directory::OwnDirectory;
 
-    /// A tailer that always or never finds something.
-    struct Steady(Arc<SideFile>, bool);
+    /// A tailer that never finds anything.
+    struct Quiet(Arc<SideFile>);
 
-    impl Look for Steady {
+    impl Look for Quiet {
         fn is_due(&self, _: &Detached) -> bool {
-            self.1
+            false
         }
 
         fn side_file(&self, _: &Detached) -> Option<Arc<SideFile>> {
@@ -390,7 +375,7 @@ mod tests {
         let file = Arc::new(SideFile::open_or_create(&directory, 0o600).expect("a file"));
         let event_loop = Arc::new(EventLoop::new().expect("a pipe"));
         event_loop.set_prompt(is_prompt);
-        let look = Arc::new(Steady(Arc::clone(&file), false));
+        let look = Arc::new(Quiet(Arc::clone(&file)));
         let wait = Wait::of_task(look, &event_loop, 1, &Detached::here());
         let mut left_alone = Waits::new(Some(Arc::clone(&file)));
         left_alone.arm_at = Instant::now() + Duration::from_secs(3600);
@@ -408,33 +393,6 @@ mod tests {
             let (_, file, _) = waiting(is_prompt, dir.path());
             assert_eq!(file.word().is_armed(), is_prompt);
         }
-    }
-
-    #[test]
-    fn the_word_is_left_alone_for_longer_while_messages_follow_closely() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (mut thread, file, wait) = waiting(true, dir.path());
-        wait.cancel(&Detached::here());
-        let event_loop = Arc::new(EventLoop::new().expect("a pipe"));
-        event_loop.set_prompt(true);
-        let mut lingers_after = |finds: bool| {
-            let look = Arc::new(Steady(Arc::clone(&file), finds));
-            let wait = Wait::of_task(look, &event_loop, 1, &Detached::here());
-            for queue in thread.queues.values_mut() {
-                queue.value = None;
-            }
-            thread.add(Arc::clone(&wait));
-            thread.look(&Detached::here());
-            wait.cancel(&Detached::here());
-            thread.queues.values().map(|queue| queue.lingers).next()
-        };
-        for _ in 0..2 {
-            assert_eq!(lingers_after(true), Some(LINGERS_AT_LEAST * 2));
-            assert_eq!(lingers_after(true), Some(LINGERS_AT_LEAST * 4));
-            assert_eq!(lingers_after(false), Some(LINGERS_AT_LEAST * 2));
-            assert_eq!(lingers_after(false), Some(LINGERS_AT_LEAST));
-        }
-        assert_eq!((0..9).map(|_| lingers_after(true)).last(), Some(Some(LINGERS_AT_MOST)));
     }
 
     #[test]
