@@ -217,11 +217,10 @@ def test_tasks_acknowledge_while_the_server_is_away(tmp_path: Path) -> None:
         assert await batch[0].aack()
         assert await consumer.aack_many(batch) == 2
         assert await (await consumer.aread()).anack()
-        refused = await consumer.aread()
-        assert refused.data == b"3"
+        found = {it.data: it for it in (await consumer.aread(), await consumer.aread())}
+        refused, fifth = found[b"3"], found[b"4"]  # in either order
         assert refused.redelivered
         assert await refused.aack()
-        fifth = await consumer.aread()
         tailer = queue.tailer("named")
         assert await tailer.aread_bytes() == b"0"
         server.end("kill")
