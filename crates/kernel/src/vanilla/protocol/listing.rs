@@ -4,7 +4,7 @@
 //! The directories are listed once. Afterwards only the modification times of directories that
 //! would get a later cycle's directory are checked: one for each level of the pattern. If a
 //! directory has many cycles, the first and the last are cached there, so that opening the queue
-//! does not list it again.
+//! does not list it again, and neighbours of a cycle between them are looked for by name.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ const MOST_LEVELS: usize = 6;
 const SAMPLE: usize = 64;
 /// Listing fewer cycles is about as fast as reading a hint.
 const HINTED_FROM: usize = 64;
+/// So many neighbours of a cycle are looked for by name before its directory is listed.
+const NEIGHBOURS: i32 = 3;
 
 /// The cycles of a queue.
 pub struct Listing {
@@ -56,13 +58,15 @@ impl Listing {
 
     /// The first cycle after this one.
     pub fn after(&self, cycle: i32) -> Result<Option<i32>> {
-        self.at(|found| found <= cycle, |cycles, at| cycles.get(at).copied())
+        let next = (1..=NEIGHBOURS).map(|step| cycle.saturating_add(step));
+        self.at(next, |found| found <= cycle, |cycles, at| cycles.get(at).copied())
     }
 
     /// The last cycle before this one.
     pub fn before(&self, cycle: i32) -> Result<Option<i32>> {
         let last = |cycles: &[i32], at: usize| at.checked_sub(1).map(|at| cycles[at]);
-        self.at(|found| found < cycle, last)
+        let previous = (1..=NEIGHBOURS).map(|step| cycle.saturating_sub(step));
+        self.at(previous, |found| found < cycle, last)
     }
 
     /// All cycles in ascending order, listed now.
@@ -89,9 +93,12 @@ impl Listing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the second closure with the position that partitions the cycles.
+    /// Calls the second closure with the position that partitions the cycles. If only the first and
+    /// the last are known, and the cycle is between them, the nearest of `neighbours` that exists is
+    /// taken.
     fn at(
         &self,
+        mut neighbours: impl Iterator<Item = i32>,
         is_left: impl Fn(i32) -> bool,
         pick: impl FnOnce(&[i32], usize) -> Option<i32>,
     ) -> Result<Option<i32>> {
@@ -102,10 +109,21 @@ impl Listing {
         let divided = |state: &State| state.cycles.partition_point(|found| is_left(*found));
         let mut at = divided(&state);
         if !state.is_whole && at > 0 && at < state.cycles.len() {
+            if let Some(found) = neighbours.find(|cycle| self.exists(*cycle)) {
+                return Ok(Some(found));
+            }
             *state = self.list()?;
             at = divided(&state);
         }
         Ok(pick(&state.cycles, at))
+    }
+
+    /// Whether a cycle has a directory, as far as can be seen.
+    fn exists(&self, cycle: i32) -> bool {
+        let Some(name) = self.format.name(cycle) else { return false };
+        let path = self.base.join(name);
+        fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path))
+            .is_ok_and(|it| it.is_dir())
     }
 
     fn hinted(&self) -> Result<Option<State>> {
@@ -253,11 +271,13 @@ mod tests {
     const FIRST: i32 = 17_000;
     const COUNT: i32 = 100;
 
+    const MISSING: std::ops::Range<i32> = FIRST + 60..FIRST + 64;
+
     /// A queue's directory with a hint, and a new listing of it.
     fn hinted() -> (tempfile::TempDir, Listing) {
         let dir = tempfile::tempdir().unwrap();
         let format = CycleFormat::new("yyyyMMdd", cycle::DAY_MS, jiff::tz::TimeZone::UTC).unwrap();
-        for cycle in FIRST..FIRST + COUNT {
+        for cycle in (FIRST..FIRST + COUNT).filter(|cycle| !MISSING.contains(cycle)) {
             std::fs::create_dir(dir.path().join(format.name(cycle).unwrap())).unwrap();
         }
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -283,7 +303,16 @@ mod tests {
             assert_eq!(listing.before(FIRST).unwrap(), None);
             assert!(!listing.lock().is_whole);
         }
+    }
+
+    #[test]
+    fn a_neighbour_is_found_by_its_name() {
+        let (_dir, listing) = hinted();
         assert_eq!(listing.before(FIRST + 50).unwrap(), Some(FIRST + 49));
+        assert_eq!(listing.after(FIRST + 50).unwrap(), Some(FIRST + 51));
+        assert_eq!(listing.after(MISSING.start + 1).unwrap(), Some(MISSING.end));
+        assert!(!listing.lock().is_whole);
+        assert_eq!(listing.before(MISSING.end).unwrap(), Some(MISSING.start - 1));
         assert!(listing.lock().is_whole);
     }
 
