@@ -360,23 +360,23 @@ def test_cycles_of_a_vanilla_chronicle_that_are_removed_meanwhile_are_named(
     assert "messages were deleted before they were read" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "makes",
-    [
-        lambda path, dest: quire.maintenance.split_queue(path, dest, str),
-        lambda path, dest: quire.maintenance.merge_queues([path], dest, lambda it: it.index),
-        quire.copy_queue,
-        lambda path, dest: quire.convert(path, dest, into="vanilla"),
-        quire.salvage,
-        quire.replay,
-        lambda path, dest: quire.prune(path, max_cycles=1, action="move", dest=dest),
-    ],
-)
+RESULTS: dict[str, Callable[[Path, str | Path], object]] = {
+    "split": lambda path, dest: quire.maintenance.split_queue(path, dest, str),
+    "merge": lambda path, dest: quire.maintenance.merge_queues([path], dest, lambda it: it.index),
+    "copy": quire.copy_queue,
+    "convert": lambda path, dest: quire.convert(path, dest, into="vanilla"),
+    "salvage": quire.salvage,
+    "replay": quire.replay,
+    "prune": lambda path, dest: quire.prune(path, max_cycles=1, action="move", dest=dest),
+}
+
+
+@pytest.mark.parametrize("way", RESULTS)
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_result_at_a_url_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    makes: Callable[[Path, str | Path], object],
+    way: str,
     kind: type[str | Path],
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -384,7 +384,7 @@ def test_a_result_at_a_url_is_refused(
         appender.write_text("a")
 
     with pytest.raises(quire.errors.UnsupportedError, match="a URL"):
-        makes(tmp_path / "source", kind("quire://127.0.0.1:1/dest"))
+        RESULTS[way](tmp_path / "source", kind("quire://127.0.0.1:1/dest"))
 
     assert [it.name for it in tmp_path.iterdir()] == ["source"]
 

@@ -24,7 +24,7 @@ const MOST_LEVELS: usize = 6;
 const SAMPLE: usize = 64;
 /// Listing fewer cycles is about as fast as reading a hint.
 const HINTED_FROM: usize = 64;
-/// So many neighbours of a cycle are looked for by name before its directory is listed.
+/// How many neighbours of a cycle are looked for by name before the directory is listed.
 const NEIGHBOURS: i32 = 3;
 
 /// The cycles of a queue.
