@@ -200,7 +200,10 @@ def test_an_interpreter_ends_as_it_should(name: str, path: Path, tally: Tally) -
             assert found[2:-1] == [*end.written]
         with queue.tailer("risk") as tailer:
             assert tailer.read_bytes() in (b"one", b"two")
-    assert problems_of(path) == []
+    problems = problems_of(path)
+    if end.written is None:  # a thread that ended within an append leaves what it had stored
+        problems = [it for it in problems if not it.startswith("bytes behind the end")]
+    assert problems == []
     tally("An interpreter may exit with open handles", 1, "ways for an interpreter to end")
 
 
