@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock, RLock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from quire._common import arguments
@@ -96,7 +96,7 @@ class RemoteMembership(Reconnecting):
         self._number, self._joined = 0, 0
         self._is_asked = False
         self._ready: list[tuple[RemoteClaim, bytes]] = []
-        self._ready_lock = Lock()  # no call to the server is made under it
+        self._ready_lock = RLock()  # no call to the server is made under it
         self._wanted = 1  # how many messages a task waits for
         self._thread = HandleThread("quire-remote-consumer")
         self._connection.ready(self._connection.deadline())
@@ -104,7 +104,8 @@ class RemoteMembership(Reconnecting):
     def _greet(self, connection: Connection) -> None:
         found: int = connection.ask(self._words, connection.deadline())
         self._number, self._joined = found, self._joined + 1
-        self._ready, self._is_asked = [], False
+        with self._ready_lock:
+            self._ready, self._is_asked = [], False
 
     @property
     def closed(self) -> bool:
@@ -169,7 +170,8 @@ class RemoteMembership(Reconnecting):
         for index, count, is_again, cause, data in rows:
             text = None if cause is None else cause.decode()
             claim = RemoteClaim(index, count, text, bool(is_again), self._joined)
-            self._ready.append((claim, data))
+            with self._ready_lock:  # a task may take messages meanwhile
+                self._ready.append((claim, data))
 
     def _settle(self) -> None:
         """End a wait, whose answer precedes that of the next command."""
