@@ -200,40 +200,24 @@ def _growth(
 def _by_kind(
     operations_of: Mapping[str, Sequence[Operation]],
     settings: Callable[[Volume], Iterable[Described]],
+    pairs: Callable[[Volume], int] | None = None,
 ) -> _Part:
-    """Measure a part whose scenarios are of several kinds, each with operations of its own."""
+    """
+    Measure a part whose scenarios are of several kinds, each with operations of its own.
+
+    *pairs* says how many rounds count, if these are fewer than elsewhere.
+    """
 
     def measure(
         operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
     ) -> Iterator[Result]:
+        if pairs:
+            volume = _fewer(volume, pairs(volume))
         for what, scenario, setting in settings(volume):
             wanted = [it for it in operations_of[what["kind"]] if it in operations]
             yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
     return measure
-
-
-def _replication(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    measure = _by_kind(
-        replicated_scenarios.REPLICATION, lambda volume: replicated.settings(places(), volume)
-    )
-    yield from measure(operations, _fewer(volume, volume.replication.pairs), say)
-
-
-def _scaling(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    measure = _by_kind(scenarios.SCALING, lambda volume: scaling.settings(places()[0], volume))
-    yield from measure(operations, _fewer(volume, volume.scaling.pairs), say)
-
-
-def _claims(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    measure = _by_kind(scenarios.CLAIMS, lambda volume: claims.settings(places()[0], volume))
-    yield from measure(operations, _fewer(volume, volume.claims.pairs), say)
 
 
 def _fewer(volume: Volume, pairs: int) -> Volume:
@@ -300,16 +284,36 @@ _PARTS: dict[str, _Part] = {
     "contention": partial(_contention, [scenarios.CONTENTION_SIZE], scenarios.WRITERS),
     "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
     "growth": _growth,
-    "scaling": _scaling,
+    "scaling": _by_kind(
+        scenarios.SCALING,
+        lambda volume: scaling.settings(places()[0], volume),
+        lambda volume: volume.scaling.pairs,
+    ),
     "messages": _by_kind(scenarios.MESSAGES, lambda volume: messages.settings(places()[0], volume)),
     "older": _by_kind(scenarios.OLDER, lambda volume: older.settings(places()[-1], volume)),
     "tools": _by_kind(scenarios.TOOLS, lambda volume: tools.settings(places()[0], volume)),
     "life": _by_kind(scenarios.LIFE, lambda volume: life.settings(places(), volume)),
     "idle": _by_kind(scenarios.IDLE, lambda volume: idle.settings(places(), volume)),
-    "replication": _replication,
+    "replication": _by_kind(
+        replicated_scenarios.REPLICATION,
+        lambda volume: replicated.settings(places(), volume),
+        lambda volume: volume.replication.pairs,
+    ),
     "sealed": _by_kind(scenarios.SEALED, lambda volume: sealed.settings(places(), volume)),
-    "serve": _by_kind(scenarios.SERVED, lambda volume: served.settings(places(), volume)),
-    "claims": _claims,
-    "spark": _by_kind(scenarios.SPARK, lambda volume: spark.settings(places()[-1], volume)),
+    "serve": _by_kind(
+        scenarios.SERVED,
+        lambda volume: served.settings(places(), volume),
+        lambda volume: volume.served.pairs,
+    ),
+    "claims": _by_kind(
+        scenarios.CLAIMS,
+        lambda volume: claims.settings(places()[0], volume),
+        lambda volume: volume.claims.pairs,
+    ),
+    "spark": _by_kind(
+        scenarios.SPARK,
+        lambda volume: spark.settings(places()[-1], volume),
+        lambda volume: volume.spark_pairs,
+    ),
     "peers": _peers,
 }
