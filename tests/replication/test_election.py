@@ -103,6 +103,49 @@ def test_only_a_member_of_the_set_is_promoted(model: EtcdModel, members: list[Me
     assert c.step().is_own
 
 
+def test_an_older_state_of_a_directory_is_not_counted_on(
+    model: EtcdModel, members: list[Member]
+) -> None:
+    b = members[1]
+    marks = iter(("first", "second"))
+    assert b.candidate.mark(lambda _: next(marks))
+    assert b.candidate.mark(lambda _: next(marks))
+    model.now_ns += LEASE_S * S
+    again = Member(model, "b").candidate
+    assert not again.counts_on({"first"})
+    assert again.counts_on({"first", "second"})
+    assert Member(model, "d").candidate.counts_on({"first"})  # it is not in the set
+    assert not again.mark(lambda _: "third")  # before the node has its name
+
+
+def test_a_mark_of_which_no_answer_came(members: list[Member]) -> None:
+    b, seen = members[1], list[str | None]()
+
+    def replaced(present: str | None) -> str:
+        seen.append(present)
+        b.client.loses_answers = len(seen) == 2
+        return f"mark {len(seen)}"
+
+    assert b.candidate.mark(replaced)
+    with pytest.raises(EtcdAwayError):
+        b.candidate.mark(replaced)
+    b.client.loses_answers = False
+    assert b.candidate.mark(replaced)
+    assert seen == [None, "mark 1", "mark 2"]
+
+
+def test_a_node_that_leaves_the_set_has_no_mark(members: list[Member]) -> None:
+    b = members[1]
+    assert b.candidate.mark(lambda _: "first")
+    assert b.candidate.withdraw()
+    assert b.candidate.counts_on(())
+    assert b.candidate.view is not None
+    assert not b.candidate.view.marks
+    assert b.candidate.mark(lambda _: "second")
+    assert b.candidate.withdraw()  # of no set, it forgets the mark, too
+    assert b.candidate.counts_on(())
+
+
 def test_a_source_that_comes_back_in_time_begins_a_new_epoch(
     model: EtcdModel, members: list[Member]
 ) -> None:

@@ -89,6 +89,17 @@ def test_a_lease_that_never_ends_is_found(memory: Path, monkeypatch: pytest.Monk
     assert is_found(memory)
 
 
+@pytest.mark.check
+def test_a_restored_directory_is_found(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is promoted with an older copy of its directory."""
+
+    def counts_on(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(Candidate, "counts_on", counts_on)
+    assert is_found(memory)
+
+
 def test_a_source_that_has_not_heard_of_the_end_of_a_cycle(tmp_path: Path) -> None:
     """It was promoted before, and appends to the cycle; what the copy has is put aside."""
     first, second, copy = tmp_path / "first", tmp_path / "second", tmp_path / "copy"

@@ -13,9 +13,9 @@ import pytest
 
 import quire
 from cli_runs import started
-from cluster import LEASE_S, RunningEtcd, cluster_of, running_etcd
+from cluster import LEASE_S, Cluster, RunningEtcd, cluster_of, running_etcd
 from ports import free_port
-from quire.replication import Sink, Source, standing
+from quire.replication import Sink, Source, promote, standing
 from quire.replication.register import (
     EPOCH,
     IN_SYNC,
@@ -94,6 +94,14 @@ def node_of(path: Path, etcd: RunningEtcd) -> Generator[None]:
         yield
 
 
+def acknowledged_by_all(cluster: Cluster) -> int:
+    """Append at ``a``; return the index once all nodes have acknowledged it."""
+    index = cluster.append("a", b"acknowledged")
+    with quire.open(cluster.path("a"), create=False) as queue:
+        queue.appender().acknowledged(index, wait="all")
+    return index
+
+
 @pytest.mark.parametrize("is_empty", [True, False], ids=["no queue", "an end that is lost"])
 def test_a_node_leaves_the_in_sync_set_before_it_has_a_part_of_what_it_lost(
     *, is_empty: bool, tmp_path: Path
@@ -112,9 +120,7 @@ def test_a_source_with_an_older_file_lets_another_node_lead(tmp_path: Path) -> N
         cluster.begin()
         [file] = cluster.path("a").glob("*.cq4")
         shutil.copyfile(file, tmp_path / "older")
-        index = cluster.append("a", b"acknowledged")
-        with quire.open(cluster.path("a"), create=False) as queue:
-            queue.appender().acknowledged(index, wait="all")
+        index = acknowledged_by_all(cluster)
         for name in "ba":
             cluster.kill(name)
         shutil.copyfile(tmp_path / "older", file)
@@ -126,6 +132,64 @@ def test_a_source_with_an_older_file_lets_another_node_lead(tmp_path: Path) -> N
         cluster.wait_in_sync()
         cluster.wait_for_copies(index, {"a", "b"})
         assert cluster.payloads("a") == cluster.payloads("b")
+
+
+def with_an_older_copy(cluster: Cluster) -> int:
+    """
+    Restore the directory of ``b`` from an older copy, with all nodes killed.
+
+    Return the index of a message that both nodes have acknowledged and the copy lacks.
+    """
+    older = cluster.folder / "older"
+    cluster.begin()
+    cluster.kill("b")
+    shutil.copytree(cluster.path("b"), older)
+    cluster.start("b")
+    cluster.wait_in_sync()
+    index = acknowledged_by_all(cluster)
+    for name in "ab":
+        cluster.kill(name)
+    shutil.rmtree(cluster.path("b"))
+    shutil.copytree(older, cluster.path("b"))
+    cluster.start("b")
+    lost = "this node's directory is a copy, or was restored, and is not promoted: name=b"
+    wait_until(lambda: lost in cluster.errors("b"), limit_s=LIMIT_S)
+    return index
+
+
+def test_an_older_copy_is_not_promoted(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        index = with_an_older_copy(cluster)
+        time.sleep(LEASE_S + 2)  # until which a member would be promoted
+        assert cluster.leader() is None
+        cluster.start("a")
+        assert cluster.wait_for_leader(after=1).name == "a"
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(index, {"a", "b"})
+        assert cluster.payloads("a") == cluster.payloads("b")
+
+
+def test_an_older_copy_that_was_promoted_by_hand_leads(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        index = with_an_older_copy(cluster)
+        cluster.kill("b")
+        promote(cluster.path("b"))
+        cluster.start("b")
+        assert cluster.wait_for_leader(after=1).name == "b"
+        assert index not in dict(cluster.payloads("b"))
+
+
+def test_a_directory_that_was_renamed_leads(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        index = acknowledged_by_all(cluster)
+        for name in "ab":
+            cluster.kill(name)
+        cluster.path("b").rename(tmp_path / "away")
+        (tmp_path / "away").rename(cluster.path("b"))
+        cluster.start("b")
+        assert cluster.wait_for_leader(after=1).name == "b"
+        assert index in dict(cluster.payloads("b"))
 
 
 async def follow_from_the_start(port: int, until_so: Callable[[], bool]) -> None:
@@ -149,9 +213,7 @@ async def follow_from_the_start(port: int, until_so: Callable[[], bool]) -> None
 def test_a_member_that_begins_again_leaves_the_in_sync_set(tmp_path: Path) -> None:
     with cluster_of("ab", tmp_path) as cluster:
         cluster.begin()
-        index = cluster.append("a", b"acknowledged")
-        with quire.open(cluster.path("a"), create=False) as queue:
-            queue.appender().acknowledged(index, wait="all")
+        acknowledged_by_all(cluster)
         cluster.kill("b")
         port = int(cluster.address("a").rpartition(":")[2])
         asyncio.run(follow_from_the_start(port, lambda: cluster.view.in_sync == frozenset("a")))

@@ -7,7 +7,7 @@ A step may take long, since it waits for etcd. Nothing here knows queues, socket
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +16,11 @@ from quire.replication.register import (
     EPOCH,
     IN_SYNC,
     LEADER,
+    MARKS,
     NODES,
     SUCCESSOR,
     Compare,
+    Entry,
     Leader,
     Put,
     Register,
@@ -145,7 +147,7 @@ class Candidate:
         if self._register.commit([Compare(key, "CREATE", 0)], [put]):
             return
         found = self._register.read(key).get(key)
-        if found is not None and found.value.endswith(f" {self._token}"):
+        if found is not None and self._is_mine(found):
             # Of this process: its lease is over, or nearly.
             same = Compare(key, "MOD", found.modified)
             if self._register.commit([same], [put]):
@@ -156,6 +158,10 @@ class Candidate:
         waited_s = (self._now_ns() - self._began_ns) / _S
         shown = f"name={self._name} address={where} waited_s={waited_s:.1f}"
         raise NameTakenError(f"{text}: {shown} queue={self.queue}")
+
+    def _is_mine(self, node: Entry) -> bool:
+        """Whether the key of a node is that of this process."""
+        return node.value.endswith(f" {self._token}")
 
     def is_name_lost(self) -> bool:
         """Whether the name was taken for longer than a dead node's lease lasts."""
@@ -206,11 +212,15 @@ class Candidate:
         """
         Leave the in-sync set of another source; return whether this node is out of it.
 
-        A node that has lost messages which it had acknowledged does so.
+        A node that has lost messages which it had acknowledged does so. The mark of its directory
+        does not count any more.
         """
         view = self._look()
+        mark = MARKS + self._name
+        forgotten = Put(key_of(self.queue, mark), None)
         if self._name not in view.in_sync:
-            return True
+            same = Compare(forgotten.key, "MOD", view.revisions.get(mark, 0))
+            return mark not in view.revisions or self._register.commit([same], [forgotten])
         if view.leader is None or view.leader_entry is None or view.leader.name == self._name:
             return False
         key = key_of(self.queue, IN_SYNC)
@@ -218,7 +228,51 @@ class Candidate:
             Compare(key_of(self.queue, LEADER), "CREATE", view.leader_entry.created),
             Compare(key, "MOD", view.revisions.get(IN_SYNC, 0)),
         ]
-        return self._register.commit(compares, [Put(key, shown_names(view.in_sync - {self._name}))])
+        names = Put(key, shown_names(view.in_sync - {self._name}))
+        return self._register.commit(compares, [names, forgotten])
+
+    def counts_on(self, marks: Collection[str]) -> bool:
+        """
+        Return whether the directory of this node is the one that it had in the in-sync set.
+
+        A copy, or an older state of it, may lack what the node has acknowledged.
+
+        Args:
+            marks: The marks of the directory.
+
+        Raises:
+            RegisterError: etcd does not answer.
+
+        """
+        view = self._look()
+        known = view.marks.get(self._name)
+        return self._name not in view.in_sync or known is None or known in marks
+
+    def mark(self, replaced: Callable[[str | None], str | None]) -> bool:
+        """
+        Replace the mark of this node's directory; return whether etcd has the new one.
+
+        Args:
+            replaced: Gives the directory a new mark and returns it. It gets the present one, which
+                the directory keeps.
+
+        Raises:
+            RegisterError: etcd does not answer.
+
+        """
+        view = self._look()
+        node = view.nodes.get(self._name)
+        if node is None or not self._is_mine(node):
+            return False
+        mark = replaced(view.marks.get(self._name))
+        if mark is None:
+            return False
+        key, name = key_of(self.queue, MARKS + self._name), NODES + self._name
+        compares = [
+            Compare(key_of(self.queue, name), "CREATE", node.created),
+            Compare(key, "MOD", view.revisions.get(MARKS + self._name, 0)),
+        ]
+        return self._register.commit(compares, [Put(key, mark)])
 
     def resign(self, successor: str | None = None) -> None:
         """Stop being the source, in favour of one node or any; the lease stays."""

@@ -15,7 +15,7 @@ from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
-from quire.replication import aside, epoch_starts, standing
+from quire.replication import aside, directory_mark, epoch_starts, standing
 from quire.replication.epochs import without_source
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
@@ -43,19 +43,21 @@ class Home:
         self._states: ReplicaStates | None = None
         self._made_ns = 0
         self._queue: JournalQueue | None = None
+        self._marks = set[str]()
 
     @property
-    def _is_queue(self) -> bool:
+    def is_queue(self) -> bool:
+        """Whether there is a queue already."""
         return (Path(self.path) / "metadata.cq4t").exists()
 
     @property
     def standing(self) -> Standing | None:
         """The queue's role in the replication; None if there is no queue."""
-        return standing.read(self.path) if self._is_queue else None
+        return standing.read(self.path) if self.is_queue else None
 
     def begin(self) -> str | None:
         """Return the queue's identity, and refuse appends until there is a lease."""
-        if not self._is_queue:
+        if not self.is_queue:
             return None
         found = standing.read(self.path)
         if found is None:
@@ -66,7 +68,7 @@ class Home:
 
     def prepare(self) -> bool:
         """Create the lease file, once there is a queue; return whether it exists."""
-        if self._states is None and self._is_queue and standing.read(self.path) is not None:
+        if self._states is None and self.is_queue and standing.read(self.path) is not None:
             states = states_at(self.path)
             states.set_lease_end(_OVER)
             self._states, self._made_ns = states, boot_time_ns()
@@ -80,7 +82,7 @@ class Home:
             AppendLockedError: A sink of another process keeps the copy.
 
         """
-        if not self._is_queue:
+        if not self.is_queue:
             return True
         states = ReplicaStates.open_existing(self.path)
         known = None if states is None else states.elsewhere
@@ -92,6 +94,34 @@ class Home:
                     aside.finish(queue, writer)
             last = queue.last_index
         return last is None or last < known
+
+    def marks(self) -> frozenset[str]:
+        """
+        Return the marks that tell the directory from a copy of it.
+
+        There are none if the queue was promoted by hand.
+        """
+        found = directory_mark.marks_at(self.path) if self.is_queue else frozenset[str]()
+        self._marks.update(found)
+        return found
+
+    def replace_mark(self, present: str | None) -> str | None:
+        """
+        Replace the mark of the directory; return the new one.
+
+        Args:
+            present: The mark that counts, which is kept.
+
+        Returns:
+            None if there is no queue yet, or another directory is at the path.
+
+        """
+        mark = None
+        if self.is_queue:
+            mark = directory_mark.replaced(self.path, present, self._marks)
+        if mark is not None:
+            self._marks.add(mark)
+        return mark
 
     @property
     def may_lead(self) -> bool:

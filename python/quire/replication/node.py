@@ -36,6 +36,8 @@ from quire.replication.unbroken import in_thread, result_of
 _log = logging.getLogger("quire")
 _POLL_S: Final = 0.2
 _AGAIN_S: Final = 1.0
+_MARK_S: Final = 300.0
+"""An older state of the directory is told from the present one if it is older than this."""
 _SHORTEST_LEASE_S: Final = 2
 _NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
 
@@ -136,6 +138,7 @@ class Node:
         self._reign: int | None = None  # the epoch in which everybody may append here
         self._is_idle = True
         self._has_lost = False  # what it had acknowledged
+        self._marked = asyncio.Event()
         self._trouble = ""
 
     async def run_forever(self) -> None:
@@ -158,6 +161,7 @@ class Node:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._elect_forever())
                 group.create_task(self._act_forever())
+                group.create_task(self._mark_forever())
         except* (QuireError, OSError) as errors:
             raise _first(errors) from None
         finally:
@@ -174,12 +178,7 @@ class Node:
         self._has_lost = await result_of(in_thread(self._home.lacks_acknowledged))
         here = await result_of(in_thread(self._home.begin))
         if self._has_lost and here is not None:
-            text = "this node has lost messages that it had, and is not promoted"
-            hint = (
-                "until another node is the source; quire promote, with this"
-                " node stopped, promotes it anyway"
-            )
-            _log.warning("%s: name=%s path=%s (%s)", text, self._name, self._home.path, hint)
+            self._warn_of_loss("this node has lost messages that it had")
         if here is not None and self._queue not in {None, here}:
             text = "the directory holds another queue"
             raise OptionsError(f"{text}: path={self._home.path} queue={here} asked={self._queue}")
@@ -195,6 +194,44 @@ class Node:
                 self._note("this directory has no queue, and no queue has a source: waiting")
                 await asyncio.sleep(_AGAIN_S)
         self._candidate.queue = found
+        await self._check_directory()
+
+    async def _check_directory(self) -> None:
+        """Find out whether the directory is the one that the node had in the in-sync set."""
+        marks = await result_of(in_thread(self._home.marks))
+        own = self._home.standing
+        is_promoted = own is not None and own.role == "source" and not marks
+        if self._has_lost or is_promoted:
+            return
+        self._has_lost = not await self._office.ask(self._candidate.counts_on, marks)
+        if self._has_lost:
+            self._warn_of_loss("this node's directory is a copy, or was restored")
+
+    def _warn_of_loss(self, text: str) -> None:
+        hint = (
+            "until another node is the source; quire promote, with this"
+            " node stopped, promotes it anyway"
+        )
+        path = self._home.path
+        _log.warning("%s, and is not promoted: name=%s path=%s (%s)", text, self._name, path, hint)
+
+    async def _mark_forever(self) -> None:
+        """Replace the mark of the directory from time to time."""
+        while True:
+            if not self._has_lost and await self._replace_mark():
+                self._marked.set()
+                await asyncio.sleep(_MARK_S)
+            await asyncio.sleep(_POLL_S)
+
+    async def _replace_mark(self) -> bool:
+        """Return whether etcd has a new mark, or the one before has to do."""
+        try:
+            return await self._office.ask(self._candidate.mark, self._home.replace_mark)
+        except RegisterError:  # the election reports it
+            return False
+        except OSError as error:  # such as a full disk
+            _log.warning("the mark of a node's directory cannot be replaced: %s", error)
+            return True
 
     async def _elect_forever(self) -> None:
         while True:
@@ -462,6 +499,8 @@ class Node:
     async def _follow(self, leader: Leader) -> None:
         host, port = parsed_address(leader.address)
         await self._leave_set()
+        if self._home.is_queue:
+            await self._marked.wait()  # before it is of the in-sync set again
         while True:
             keeping = Sink(
                 self._home.path,

@@ -12,7 +12,7 @@ from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
-from quire.replication import aside, epoch_starts, standing
+from quire.replication import aside, directory_mark, epoch_starts, standing
 from quire.replication.epochs import without_source
 from quire.replication.own_states import states_of
 from quire.replication.positions import free_groups
@@ -64,6 +64,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         if states is not None:
             with without_source(states):
                 states.begin_epoch(found.epoch)  # before anybody may append
+        directory_mark.remove(path)  # if it was a copy of a node's, it counts as the node's now
         standing.write(path, found)
     with open_queue(path, create=False) as queue:
         # A promotion that was killed here is finished now.

@@ -19,6 +19,7 @@ EPOCH: Final = "epoch"
 IN_SYNC: Final = "in-sync"
 SUCCESSOR: Final = "successor"
 NODES: Final = "nodes/"
+MARKS: Final = "marks/"
 
 
 class Entry(NamedTuple):
@@ -109,6 +110,7 @@ class View:
         in_sync: The nodes that have all acknowledged messages.
         successor: The only node that may be the next source, if one was named.
         nodes: The live nodes.
+        marks: The marks of the nodes' directories.
 
     """
 
@@ -119,6 +121,7 @@ class View:
     in_sync: frozenset[str]
     successor: str | None
     nodes: Mapping[str, Entry]
+    marks: Mapping[str, str]
     revisions: Mapping[str, int]
 
     @property
@@ -152,6 +155,7 @@ def view_of(entries: Mapping[str, Entry], queue: str) -> View:
         in_sync=_names(found.get(IN_SYNC)),
         successor=found[SUCCESSOR].value if SUCCESSOR in found else None,
         nodes={it.removeprefix(NODES): found[it] for it in found if it.startswith(NODES)},
+        marks={it.removeprefix(MARKS): found[it].value for it in found if it.startswith(MARKS)},
         revisions={name: it.modified for name, it in found.items()},
     )
 

@@ -27,9 +27,10 @@ from quire.errors import (
     ReplicationError,
 )
 from quire.handles.journal.queue import JournalQueue
-from quire.replication import aside, epoch_starts, standing
+from quire.replication import aside, directory_mark, epoch_starts, standing
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.original import Original
+from quire.replication.register import view_of
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.source_session import SourceSession
@@ -70,12 +71,20 @@ class Machine:
         self.path, self.name, self._model = path, path.name, model
         self.client = EtcdClient(model)
         self.is_frozen = self.is_cut_off = False
+        self.is_intact = True
+        """Whether it has what it acknowledged as a member of the in-sync set."""
         self.reign: Reign | None = None
         self.replica: Replica | None = None
         self.standpoint = NOBODY
         self.start()
 
+    @property
+    def backup(self) -> Path:
+        """An older copy of the directory."""
+        return self.path.with_suffix(".backup")
+
     def start(self) -> None:
+        self.is_known = self.has_lost = self.is_marked = False
         self.candidate = Candidate(
             self.client,
             name=self.name,
@@ -84,6 +93,10 @@ class Machine:
             now_ns=lambda: self._model.now_ns,
         )
         self.candidate.queue = QUEUE
+
+    @property
+    def is_queue(self) -> bool:
+        return standing.read(self.path) is not None if self.path.is_dir() else False
 
     @property
     def is_open(self) -> bool:
@@ -116,7 +129,9 @@ class Failover:
         standing.write(path / "a", standing.Standing(QUEUE, 1, "none"))
 
     def _opened(self, machine: Machine) -> JournalQueue:
-        return quire.open(machine.path, roll_cycle="MINUTELY", clock=self._clock)
+        return quire.open(
+            machine.path, roll_cycle="MINUTELY", block_bytes=1 << 16, clock=self._clock
+        )
 
     def run(self, steps: int) -> int:
         """Do n things, then let everybody catch up; return how many reigns there were."""
@@ -142,6 +157,9 @@ class Failover:
             (2, lambda: self._toggle(machine, "is_frozen")),
             (2, lambda: self._toggle(machine, "is_cut_off")),
             (2, lambda: self._lose_etcd(machine)),
+            (3, lambda: self._mark(machine)),
+            (2, lambda: self._back_up(machine)),
+            (2, lambda: self._restore(machine)),
         ]
         [action] = self._random.choices([it for _, it in do], [weight for weight, _ in do])
         action()
@@ -164,13 +182,60 @@ class Failover:
         machine.standpoint = NOBODY
         machine.start()
 
+    def _mark(self, machine: Machine) -> None:
+        """Replace the mark of a directory, as its node does from time to time."""
+        if machine.is_frozen or machine.has_lost or not machine.is_known or not machine.is_queue:
+            return
+        with suppress(RegisterError):
+            machine.is_marked |= machine.candidate.mark(
+                lambda present: directory_mark.replaced(machine.path, present)
+            )
+
+    def _back_up(self, machine: Machine) -> None:
+        if machine.is_queue:
+            shutil.rmtree(machine.backup, ignore_errors=True)
+            shutil.copytree(machine.path, machine.backup)
+
+    def _restore(self, machine: Machine) -> None:
+        """
+        Kill a node's process, restore an older copy of its directory, and start it again.
+
+        Not if all others of the in-sync set have lost messages: somebody would have to promote
+        one by hand.
+        """
+        view = view_of(self._model.keys, QUEUE)
+        others = {it.name for it in self._machines.values() if it.is_intact} - {machine.name}
+        if not machine.backup.is_dir() or not others & view.in_sync:
+            return
+        self._crash(machine)
+        before = directory_mark.marks_at(machine.path)
+        shutil.rmtree(machine.path)
+        shutil.copytree(machine.backup, machine.path)
+        marks = [machine.path / it for it in directory_mark.NAMES]
+        while before & directory_mark.marks_at(machine.path):  # within a tick of the system's clock
+            for each in filter(Path.exists, marks):
+                each.chmod(0o600)
+        machine.is_intact = False
+
     def _elect(self, machine: Machine) -> None:
         if machine.is_frozen:
             return
+        if not machine.is_known:
+            marks = directory_mark.marks_at(machine.path) if machine.is_queue else frozenset[str]()
+            try:
+                machine.has_lost = not machine.candidate.counts_on(marks)
+            except RegisterError:
+                return
+            machine.is_known = True
         own = standing.read(machine.path) if machine.path.is_dir() else None
         with suppress(RegisterError):
             machine.standpoint = machine.candidate.step(
-                may_lead=machine.reign is None and machine.replica is None and own is not None,
+                may_lead=(
+                    machine.reign is None
+                    and machine.replica is None
+                    and own is not None
+                    and not machine.has_lost
+                ),
                 own_epoch=0 if own is None or own.role == "none" else own.epoch,
                 is_first=own is not None and own.role != "sink",
             )
@@ -187,9 +252,19 @@ class Failover:
             if machine.replica is not None and (leader is None or point.is_own):
                 self._leave(machine)
             if leader is not None and not point.is_own and machine.replica is None:
-                machine.replica = Replica(machine.path, {"clock": self._clock})
+                self._follow(machine)
             return
         self._begin_reign(machine, leader.epoch)
+
+    def _follow(self, machine: Machine) -> None:
+        """Become a sink, not of the in-sync set if messages were lost."""
+        if machine.has_lost:
+            with suppress(RegisterError):
+                machine.has_lost = not machine.candidate.withdraw()
+        if not machine.is_marked:
+            self._mark(machine)
+        if not machine.has_lost and (machine.is_marked or not machine.is_queue):
+            machine.replica = Replica(machine.path, {"clock": self._clock})
 
     def _begin_reign(self, machine: Machine, epoch: int) -> None:
         self._leave(machine)
@@ -325,8 +400,10 @@ class Failover:
         add = set[str]()
         for name in set(reign.links) - set(view.in_sync):
             if name in reign.joining:
-                if reign.has.get(name, 0) > reign.joining[name]:
+                now = reign.links[name].source.acknowledged
+                if now is not None and now.next > reign.joining[name]:
                     add.add(name)
+                    self._machines[name].is_intact = True
             elif last is not None:
                 reign.members.add(name)
                 reign.joining[name] = last
