@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import quire
 from quire.errors import DivergedError
-from quire.replication import promote
+from quire.replication import promote, synced_end
 from quire.replication.epoch_starts import (
     NAME,
     EpochStart,
@@ -21,6 +22,7 @@ from quire.replication.epoch_starts import (
     same_until,
     starts_of,
 )
+from quire.replication.synced_end import NAME as SYNCED
 from replicas import replicate
 
 ALL = 1 << 63
@@ -120,12 +122,19 @@ def flip(path: Path, payload: bytes) -> None:
         changed.write(b"\xff")
 
 
-def made(tmp_path: Path) -> tuple[Path, Path]:
+def made(tmp_path: Path, acknowledge: Literal["stored", "synced"] = "stored") -> tuple[Path, Path]:
     orders, copy = tmp_path / "orders", tmp_path / "copy"
     with quire.open(orders, roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
         queue.appender().write_many(PAYLOADS)
-    replicate(orders, copy)
+    replicate(orders, copy, acknowledge=acknowledge)
     return orders, copy
+
+
+def restart_the_machine(path: Path) -> None:
+    """Have the states of a queue's replicas be those of before a restart."""
+    with (path / "replicas.quire").open("r+b") as file:
+        file.seek(8)
+        file.write(b"another!")
 
 
 @pytest.mark.parametrize("side", ["orders", "copy"])
@@ -142,6 +151,59 @@ def test_a_damaged_file_differs_from_a_source_that_was_replaced(
     with pytest.raises(DivergedError, match="one of the two files was damaged") as raised:
         replicate(source, sink)
     assert raised.value.was_same
+
+
+@pytest.mark.parametrize(
+    ("acknowledge", "was_same"), [("stored", False), ("synced", True)], ids=["stored", "synced"]
+)
+def test_a_replica_that_was_synced_is_not_damaged_by_a_restart(
+    tmp_path: Path, acknowledge: Literal["stored", "synced"], *, was_same: bool
+) -> None:
+    orders, copy = made(tmp_path, acknowledge)
+    restart_the_machine(copy)
+    flip(orders, PAYLOADS[7])
+    with pytest.raises(DivergedError) as raised:
+        replicate(orders, copy)
+    assert raised.value.was_same == was_same
+
+
+def test_what_was_put_aside_does_not_count_as_synced(tmp_path: Path) -> None:
+    orders, copy = made(tmp_path, "synced")
+    flip(orders, PAYLOADS[7])
+    replicate(orders, copy, repair=True)
+    with quire.open(orders, read_only=True) as queue:
+        first, last = queue.first_index, queue.last_index
+    assert first is not None
+    assert last is not None
+    assert json.loads((copy / SYNCED).read_text()) == {"next": first + 7}
+    replicate(orders, copy, acknowledge="synced")
+    assert json.loads((copy / SYNCED).read_text()) == {"next": last + 1}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"next": -1}', '{"next": true}', "x" * 99])
+def test_a_damaged_record_of_what_was_synced_counts_as_none(tmp_path: Path, content: str) -> None:
+    orders, copy = made(tmp_path, "synced")
+    restart_the_machine(copy)
+    (copy / SYNCED).write_text(content)
+    flip(orders, PAYLOADS[7])
+    with pytest.raises(DivergedError) as raised:
+        replicate(orders, copy)
+    assert not raised.value.was_same
+
+
+def test_a_synced_replica_and_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(synced_end.SafeFolder, "replace", refused)
+    with quire.open(tmp_path / "copy") as queue:
+        record = synced_end.SyncedEnd(queue, 0)
+        record.note(7, 1)
+        record.note(8, 2)
+    assert record.next == 0
+    assert caplog.text.count("replication.synced cannot be stored") == 1
 
 
 def test_messages_that_only_the_old_source_has_are_no_damage(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from quire.replication.own_folder import own_folder
 from quire.replication.own_states import states_of
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
+from quire.replication.synced_end import SyncedEnd
 from quire.replication.wire import Place, PositionFrame
 from quire.sealed.needed_files import put_needed
 
@@ -60,6 +61,8 @@ class Replica:
         self._states: ReplicaStates | None = None
         self._positions: KeptPositions | None = None
         self._epochs: EpochStarts = ()
+        self._synced: SyncedEnd | None = None
+        self._time_ms = 0
         self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
@@ -85,7 +88,9 @@ class Replica:
             self._writer = self._closed(self._queue, facts.get("last"))
             aside.finish(self._queue, self._writer)
             end = self.end
-            fit_groups(self._queue, 0 if end is None else end.next)
+            next_index = 0 if end is None else end.next
+            fit_groups(self._queue, next_index)
+            self._synced = SyncedEnd(self._queue, next_index)
             self._positions = KeptPositions(self._queue)
         if self.standing is not None and self.standing.role == "source":
             take_groups(self._queue)
@@ -188,6 +193,7 @@ class Replica:
             text = "the source sent a message that this queue cannot have"
             raise ReplicationError(f"{text}: path={self.path} reason={error}") from None
         self.note_elsewhere(end)
+        self._time_ms = time_ms
         return end
 
     def note_elsewhere(self, end: Place) -> None:
@@ -214,13 +220,14 @@ class Replica:
         return DivergedError(f"{text}: {where} ({hint})", index, was_same=was_same)
 
     def _was_same(self, index: int) -> bool:
-        """Return whether the source had the same message, since this machine was started."""
+        """Return whether the source had the same message, as far as this machine knows."""
         if self._queue is None:
             return False
         states = ReplicaStates.open_existing(self.path, read_only=True)
         known = None if states is None else states.elsewhere
         own = epoch_starts.starts_of(self._queue)
-        is_known = known is not None and index <= known
+        is_synced = self._synced is not None and index < self._synced.next
+        is_known = is_synced or (known is not None and index <= known)
         return is_known and index < epoch_starts.same_until(own, self._epochs)
 
     def promote(self, epoch: int) -> None:
@@ -280,7 +287,11 @@ class Replica:
 
     def sync(self) -> None:
         """Wait until all applied messages are on the medium."""
-        self._joined().sync()
+        writer, synced = self._joined(), self._synced
+        end, now_ms = writer.end, self._time_ms
+        writer.sync()
+        if synced is not None and end is not None:
+            synced.note(Place(*end).next, now_ms)
 
     @property
     def queue(self) -> JournalQueue | None:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import quire
 from queues import DAY_MS, START_MS
@@ -63,7 +63,12 @@ def days_of_messages(path: Path, days: int) -> None:
 
 
 def replicate(
-    origin: Path, copy: Path, *, repair: bool = False, key: bytes | quire.KeyRing | None = None
+    origin: Path,
+    copy: Path,
+    *,
+    repair: bool = False,
+    key: bytes | quire.KeyRing | None = None,
+    acknowledge: Literal["stored", "synced"] = "stored",
 ) -> None:
     """Run a source and a sink until the copy has everything."""
 
@@ -73,7 +78,13 @@ def replicate(
             assert last is not None
             async with (
                 Source(queue) as source,
-                Sink(copy, port=source.address[1], reconnect_s=0.01, repair=repair) as sink,
+                Sink(
+                    copy,
+                    port=source.address[1],
+                    reconnect_s=0.01,
+                    repair=repair,
+                    acknowledge=acknowledge,
+                ) as sink,
             ):
                 await asyncio.wait_for(sink.stored(last), WAIT_S)
 
