@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 import quire
+from quire._common.durable import SafeFolder
 from quire.errors import DivergedError
 from quire.replication import promote, synced_end
 from quire.replication.epoch_starts import (
@@ -197,7 +198,7 @@ def test_a_synced_replica_and_a_full_disk(
     def refused(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(synced_end.SafeFolder, "replace", refused)
+    monkeypatch.setattr(SafeFolder, "replace", refused)
     with quire.open(tmp_path / "copy") as queue:
         record = synced_end.SyncedEnd(queue, 0)
         record.note(7, 1)
