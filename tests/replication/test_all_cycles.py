@@ -15,7 +15,7 @@ import quire
 from parameters import some
 from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
-from quire.replication import Sink, Source
+from quire.replication import Sink, Source, passed_cycles
 from quire.replication.cycle_search import CycleSearch, DiffersIn, LacksBefore, Same
 from quire.replication.digests import NAME, CycleDigests
 from replicas import WAIT_S, messages, replicate, wait_until
@@ -229,6 +229,44 @@ def test_a_cycle_that_comes_before_those_that_were_sent_reaches_a_sink_that_is_c
     assert messages(copy) == messages(origin)
     assert problems_of(copy) == []
     assert "messages came in a cycle before those that a sink has" in caplog.text
+
+
+@pytest.mark.parametrize("is_connected_late", [False, True])
+def test_messages_that_come_to_an_earlier_cycle_reach_a_sink_that_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_connected_late: bool
+) -> None:
+    monkeypatch.setattr(passed_cycles, "_QUIET_CHECKS", 1)
+    origin, copy, other = tmp_path / "source", tmp_path / "copy", tmp_path / "other"
+    written(origin, days=3)
+
+    def append_early(data: bytes) -> None:
+        """Append to a cycle before those, as a Java writer does whose clock is late."""
+        clock = quire.ManualClock(START_MS - 2 * DAY_MS)
+        with quire.open(other, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
+            queue.appender().write_bytes(data)
+        [file] = files(other)
+        with (origin / file.name).open("r+b" if (origin / file.name).exists() else "xb") as early:
+            early.write(file.read_bytes())
+
+    append_early(b"early")
+    if is_connected_late:
+        replicate(origin, copy)
+
+    async def work() -> None:
+        with quire.open(origin, block_bytes=1 << 16) as queue:
+            queue.refresh()
+            last = queue.last_index
+            assert last is not None
+            async with (
+                Source(queue) as source,
+                Sink(copy, port=source.address[1], reconnect_s=0.01) as sink,
+            ):
+                await asyncio.wait_for(sink.stored(last), WAIT_S)
+                append_early(b"late")
+                await asyncio.to_thread(wait_until, lambda: len(messages(copy)) == 3 * EACH + 2)
+
+    asyncio.run(work())
+    assert messages(copy) == messages(origin)
 
 
 @pytest.mark.parametrize("side", some([0, 1], keep=[0]))

@@ -131,6 +131,8 @@ class SourceSession(Session):
             case wire.Started(place) if self._is_greeted and self._reader is None:
                 reader = self._original.reader(place)
                 self.sent = self.acknowledged = place
+                if self._passed is not None and place is not None:
+                    self._passed.note(place.next)
                 self._reader = reader  # last: another thread pulls from then on
             case wire.Acknowledged(time_ns, place, level):
                 self._acknowledge(place, level)
