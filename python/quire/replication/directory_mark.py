@@ -34,8 +34,8 @@ def replaced(
     Args:
         path: The directory.
         present: The mark that counts.
-        earlier: Marks that the directory has had since the process began. Without any of
-            them, another directory is at the path, and the result is None.
+        earlier: Marks that the directory had before. Without any of them, another directory is at
+            the path, and the result is None.
 
     """
     with SafeFolder.at(path) as folder:

@@ -120,7 +120,7 @@ class Home:
         if self.is_queue:
             mark = directory_mark.replaced(self.path, present, self._marks)
         if mark is not None:
-            self._marks.add(mark)
+            self._marks = {it for it in (present, mark) if it is not None}
         return mark
 
     @property
