@@ -97,7 +97,7 @@ class Home:
 
     def marks(self) -> frozenset[str]:
         """
-        Return the marks that tell the directory from a copy of it.
+        Return the marks of the directory, which a copy of it does not have.
 
         There are none if the queue was promoted by hand.
         """

@@ -37,7 +37,7 @@ _log = logging.getLogger("quire")
 _POLL_S: Final = 0.2
 _AGAIN_S: Final = 1.0
 _MARK_S: Final = 300.0
-"""An older state of the directory is told from the present one if it is older than this."""
+"""An older state of the directory is recognised if it is older than this."""
 _SHORTEST_LEASE_S: Final = 2
 _NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
 
