@@ -405,8 +405,6 @@ class Claims:
 class Served:
     """How much is measured of the part `serve`."""
 
-    pairs: int
-    """Rounds that count, since each starts several servers."""
     added: Amount
     """Appended by `XADD` in pipelines."""
     appended: Amount
@@ -458,8 +456,6 @@ class Volume:
     scaling: Scaling
     spark: int
     """The number of messages in the queue that Spark reads."""
-    spark_pairs: int
-    """Rounds that count of the part `spark`, since each reads the queue a dozen times."""
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:
@@ -513,7 +509,6 @@ FULL = Volume(
     ),
     sealed=Amount(200_000, 50_000),
     served=Served(
-        pairs=5,
         added=Amount(1_000_000, 200_000),
         appended=Amount(3_000_000, 500_000),
         calls=Amount(20_000, 2000),
@@ -533,7 +528,6 @@ FULL = Volume(
         bytes=512 << 20,
     ),
     spark=10_000_000,
-    spark_pairs=5,
     peer=Amount(50_000, 10_000),
 )
 QUICK = Volume(
@@ -574,7 +568,6 @@ QUICK = Volume(
     ),
     sealed=Amount(50_000, 10_000),
     served=Served(
-        pairs=3,
         added=Amount(200_000, 50_000),
         appended=Amount(500_000, 100_000),
         calls=Amount(2000, 200),
@@ -594,6 +587,5 @@ QUICK = Volume(
         bytes=64 << 20,
     ),
     spark=1_000_000,
-    spark_pairs=3,
     peer=Amount(10_000, 2_000),
 )

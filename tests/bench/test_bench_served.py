@@ -11,7 +11,6 @@ from bench.harness import Result
 from bench.scenarios import QUICK, SERVED, Amount, Served
 
 TINY = Served(
-    pairs=1,
     added=Amount(2000, 1000),
     appended=Amount(20_000, 10_000),
     calls=Amount(50, 10),
