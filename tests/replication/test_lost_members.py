@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ import quire
 from cli_runs import started
 from cluster import LEASE_S, Cluster, RunningEtcd, cluster_of, running_etcd
 from ports import free_port
-from quire.replication import Sink, Source, promote, standing
+from quire.replication import Sink, Source, directory_mark, promote, standing
 from quire.replication.register import (
     EPOCH,
     IN_SYNC,
@@ -152,7 +153,7 @@ def with_an_older_copy(cluster: Cluster) -> int:
     shutil.rmtree(cluster.path("b"))
     shutil.copytree(older, cluster.path("b"))
     cluster.start("b")
-    lost = "this node's directory is a copy, or was restored, and is not promoted: name=b"
+    lost = "this node's directory is an older copy, or was restored, and is not promoted: name=b"
     wait_until(lambda: lost in cluster.errors("b"), limit_s=LIMIT_S)
     return index
 
@@ -179,17 +180,30 @@ def test_an_older_copy_that_was_promoted_by_hand_leads(tmp_path: Path) -> None:
         assert index not in dict(cluster.payloads("b"))
 
 
-def test_a_directory_that_was_renamed_leads(tmp_path: Path) -> None:
+def test_a_directory_that_was_copied_after_its_node_was_killed_leads(tmp_path: Path) -> None:
     with cluster_of("ab", tmp_path) as cluster:
         cluster.begin()
         index = acknowledged_by_all(cluster)
         for name in "ab":
             cluster.kill(name)
-        cluster.path("b").rename(tmp_path / "away")
-        (tmp_path / "away").rename(cluster.path("b"))
+        shutil.copytree(cluster.path("b"), tmp_path / "copy")
+        shutil.rmtree(cluster.path("b"))
+        (tmp_path / "copy").rename(cluster.path("b"))
         cluster.start("b")
         assert cluster.wait_for_leader(after=1).name == "b"
         assert index in dict(cluster.payloads("b"))
+
+
+def test_a_node_that_ends_leaves_a_mark_that_earlier_copies_do_not_have(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        wait_until(lambda: set(cluster.view.marks) == {"a", "b"}, limit_s=LIMIT_S)
+        before = directory_mark.marks_at(cluster.path("b"))
+        cluster.send("b", signal.SIGTERM)
+        cluster.ended("b")
+        mark = cluster.view.marks["b"]
+        assert mark in directory_mark.marks_at(cluster.path("b"))
+        assert mark not in before
 
 
 async def follow_from_the_start(port: int, until_so: Callable[[], bool]) -> None:

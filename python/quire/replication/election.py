@@ -233,9 +233,9 @@ class Candidate:
 
     def counts_on(self, marks: Collection[str]) -> bool:
         """
-        Return whether the directory of this node is the one that it had in the in-sync set.
+        Return whether the directory of this node is as it was in the in-sync set.
 
-        A copy, or an older state of it, may lack what the node has acknowledged.
+        An older state of it may lack what the node has acknowledged.
 
         Args:
             marks: The marks of the directory.

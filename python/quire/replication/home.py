@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
+from quire._common.file_identity import Identity, identity_at
 from quire._native import BatchWriter, ReplicaStates, boot_time_ns
 from quire.errors import DivergedError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
@@ -43,7 +44,7 @@ class Home:
         self._states: ReplicaStates | None = None
         self._made_ns = 0
         self._queue: JournalQueue | None = None
-        self._marks = set[str]()
+        self._folder: Identity | None = None
 
     @property
     def is_queue(self) -> bool:
@@ -97,13 +98,11 @@ class Home:
 
     def marks(self) -> frozenset[str]:
         """
-        Return the marks of the directory, which a copy of it does not have.
+        Return the marks of the directory, which an older state of it does not have.
 
         There are none if the queue was promoted by hand.
         """
-        found = directory_mark.marks_at(self.path) if self.is_queue else frozenset[str]()
-        self._marks.update(found)
-        return found
+        return directory_mark.marks_at(self.path) if self.is_queue else frozenset()
 
     def replace_mark(self, present: str | None) -> str | None:
         """
@@ -116,12 +115,11 @@ class Home:
             None if there is no queue yet, or another directory is at the path.
 
         """
-        mark = None
-        if self.is_queue:
-            mark = directory_mark.replaced(self.path, present, self._marks)
-        if mark is not None:
-            self._marks = {it for it in (present, mark) if it is not None}
-        return mark
+        if not self.is_queue:
+            return None
+        if self._folder is None:
+            self._folder = identity_at(self.path)
+        return directory_mark.replaced(self.path, present, self._folder)
 
     @property
     def may_lead(self) -> bool:

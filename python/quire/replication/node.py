@@ -36,7 +36,7 @@ from quire.replication.unbroken import in_thread, result_of
 _log = logging.getLogger("quire")
 _POLL_S: Final = 0.2
 _AGAIN_S: Final = 1.0
-_MARK_S: Final = 300.0
+_MARK_S: Final = 60.0
 """An older state of the directory is recognised if it is older than this."""
 _SHORTEST_LEASE_S: Final = 2
 _NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
@@ -170,7 +170,9 @@ class Node:
     async def _end(self) -> None:
         """Close the queue, and let another node take over at once."""
         self._home.close()
-        with suppress(RegisterError):
+        with suppress(RegisterError, OSError):
+            if self._marked.is_set():  # copies that were made until now are older than this mark
+                await self._office.ask(self._candidate.mark, self._home.replace_mark)
             await self._office.ask(self._candidate.leave)
 
     async def _find_queue(self) -> None:
@@ -205,7 +207,7 @@ class Node:
             return
         self._has_lost = not await self._office.ask(self._candidate.counts_on, marks)
         if self._has_lost:
-            self._warn_of_loss("this node's directory is a copy, or was restored")
+            self._warn_of_loss("this node's directory is an older copy, or was restored")
 
     def _warn_of_loss(self, text: str) -> None:
         hint = (

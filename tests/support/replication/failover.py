@@ -157,9 +157,9 @@ class Failover:
             (2, lambda: self._toggle(machine, "is_frozen")),
             (2, lambda: self._toggle(machine, "is_cut_off")),
             (2, lambda: self._lose_etcd(machine)),
-            (3, lambda: self._mark(machine)),
-            (2, lambda: self._back_up(machine)),
-            (2, lambda: self._restore(machine)),
+            (8, lambda: self._mark(machine)),
+            (3, lambda: self._back_up(machine)),
+            (3, lambda: self._restore(machine)),
         ]
         [action] = self._random.choices([it for _, it in do], [weight for weight, _ in do])
         action()
@@ -200,21 +200,18 @@ class Failover:
         """
         Kill a node's process, restore an older copy of its directory, and start it again.
 
-        Not if all others of the in-sync set have lost messages: somebody would have to promote
-        one by hand.
+        Not one that has the present mark, as a copy of a killed node's last minute has. Not if all
+        others of the in-sync set have lost messages: somebody would have to promote one by hand.
         """
         view = view_of(self._model.keys, QUEUE)
         others = {it.name for it in self._machines.values() if it.is_intact} - {machine.name}
         if not machine.backup.is_dir() or not others & view.in_sync:
             return
+        if view.marks.get(machine.name) in {None, *directory_mark.marks_at(machine.backup)}:
+            return
         self._crash(machine)
-        before = directory_mark.marks_at(machine.path)
         shutil.rmtree(machine.path)
         shutil.copytree(machine.backup, machine.path)
-        marks = [machine.path / it for it in directory_mark.NAMES]
-        while before & directory_mark.marks_at(machine.path):  # within a tick of the system's clock
-            for each in filter(Path.exists, marks):
-                each.chmod(0o600)
         machine.is_intact = False
 
     def _elect(self, machine: Machine) -> None:
@@ -345,19 +342,27 @@ class Failover:
         except DivergedError as error:
             if error.was_same:  # no file is damaged here
                 raise self._broken(f"{other.name} takes a file for damaged: {error}") from error
-            self._drop(reign, other.name)
-            replica.close()
-            aside.put_aside(other.path, error.index or 0, {"clock": self._clock})
-            other.replica = Replica(other.path, {"clock": self._clock})
+            self._put_aside(reign, other, error.index or 0)
             return
         except (PeerLostError, PeerSilentError, OldEpochError):
             self._drop(reign, other.name)
             return
         except ReplicationError as error:
             raise self._broken(f"{other.name} cannot follow: {error}") from error
+        if link.sink.lacks is not None:
+            self._put_aside(reign, other, link.sink.lacks)
+            return
         if link.source.acknowledged is not None:
             reign.has[other.name] = max(reign.has.get(other.name, 0), link.source.acknowledged.next)
         self._note_acknowledged(reign)
+
+    def _put_aside(self, reign: Reign, other: Machine, index: int) -> None:
+        """Let a sink put aside its messages from an index on, and connect again."""
+        self._drop(reign, other.name)
+        if other.replica is not None:
+            other.replica.close()
+        aside.put_aside(other.path, index, {"clock": self._clock})
+        other.replica = Replica(other.path, {"clock": self._clock})
 
     def _move(self, link: Link, now_ns: int) -> None:
         link.sink.tick(now_ns)
