@@ -170,9 +170,9 @@ class Node:
     async def _end(self) -> None:
         """Close the queue, and let another node take over at once."""
         self._home.close()
-        with suppress(RegisterError, OSError):
+        with suppress(RegisterError):
             if self._marked.is_set():  # copies that were made until now are older than this mark
-                await self._office.ask(self._candidate.mark, self._home.replace_mark)
+                await self._replace_mark()
             await self._office.ask(self._candidate.leave)
 
     async def _find_queue(self) -> None:
