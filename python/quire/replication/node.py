@@ -172,7 +172,8 @@ class Node:
         self._home.close()
         with suppress(RegisterError):
             if self._marked.is_set():  # copies that were made until now are older than this mark
-                await self._replace_mark()
+                with suppress(OSError):
+                    await self._office.ask(self._candidate.mark, self._home.replace_mark)
             await self._office.ask(self._candidate.leave)
 
     async def _find_queue(self) -> None:
