@@ -172,8 +172,7 @@ class Node:
         self._home.close()
         with suppress(RegisterError):
             if self._marked.is_set():  # copies that were made until now are older than this mark
-                with suppress(OSError):
-                    await self._office.ask(self._candidate.mark, self._home.replace_mark)
+                await self._replace_mark()
             await self._office.ask(self._candidate.leave)
 
     async def _find_queue(self) -> None:
@@ -221,17 +220,24 @@ class Node:
     async def _mark_forever(self) -> None:
         """Replace the mark of the directory from time to time."""
         while True:
-            if not self._has_lost and await self._replace_mark():
-                self._marked.set()
-                await asyncio.sleep(_MARK_S)
+            with suppress(RegisterError):  # the election reports it
+                if not self._has_lost and await self._replace_mark():
+                    self._marked.set()
+                    await asyncio.sleep(_MARK_S)
             await asyncio.sleep(_POLL_S)
 
     async def _replace_mark(self) -> bool:
-        """Return whether etcd has a new mark, or the one before has to do."""
+        """
+        Return whether etcd has a new mark, or the one before has to do.
+
+        Raises:
+            RegisterError: etcd does not answer.
+
+        """
         try:
             return await self._office.ask(self._candidate.mark, self._home.replace_mark)
-        except RegisterError:  # the election reports it
-            return False
+        except RegisterError:
+            raise
         except OSError as error:  # such as a full disk
             _log.warning("the mark of a node's directory cannot be replaced: %s", error)
             return True
