@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -168,7 +169,11 @@ class Cluster:
         self.wait_in_sync()
 
     def send(self, name: str, number: signal.Signals) -> None:
+        """Send a signal; a process that is to stop has stopped when this returns."""
         self._running[name].send_signal(number)
+        if number == signal.SIGSTOP:
+            with suppress(ChildProcessError):  # it has ended
+                os.waitid(os.P_PID, self._running[name].pid, os.WSTOPPED)
 
     def kill(self, name: str) -> None:
         self._running[name].kill()
